@@ -1,0 +1,49 @@
+"""Errors a person can act on: what was asked, what was found, what to do. Never a confidential value.
+
+Each class carries the exit code of the command line, and is a *contract* error unless it says otherwise:
+running again without changing something gives the same answer, so the orchestrator does not retry it.
+"""
+
+from __future__ import annotations
+
+
+class StepsError(Exception):
+    """Something failed; the message is fit for a terminal, a log and the Prefect UI."""
+
+    exit_code = 1
+
+
+class SpecError(StepsError):
+    """The spec, the domain or the command cannot be used as written."""
+
+    exit_code = 2
+
+
+class BudgetRefused(StepsError):
+    """The population's balance does not cover the plan."""
+
+    exit_code = 3
+
+
+class DataInvalid(StepsError):
+    """The data fail validation. Says where the page is, never what is on it."""
+
+    exit_code = 4
+
+
+class EvidenceBroken(StepsError):
+    """A ledger, bundle or sealed artifact does not verify."""
+
+    exit_code = 5
+
+
+class WaitingForApproval(StepsError):
+    """A person has to approve or reject before anything is published."""
+
+    exit_code = 6
+
+
+class InfrastructureFault(StepsError):
+    """Disk, database or network trouble: worth a retry."""
+
+    exit_code = 1

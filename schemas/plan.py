@@ -1,0 +1,96 @@
+"""The plan: everything that is decided before data, and the hash that the charge is tied to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+Rational = Annotated[
+    Fraction,
+    BeforeValidator(lambda value: Fraction(value) if isinstance(value, str | int) else value),
+    PlainSerializer(str, return_type=str),
+]
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: sorted keys, no blanks, no floats that print differently elsewhere."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+class Draw(Frozen):
+    """One use of a mechanism: its scale is sensitivity / epsilon, as exact fractions.
+
+    Draws of one layer touch disjoint nodes (parallel composition); draws of different layers, sets and kinds add up.
+    """
+
+    name: str
+    kind: Literal["election", "count"]
+    mechanism: Literal["two_sided_geometric", "permute_and_flip", "exponential"]
+    layer: int  # of the nodes counted; for an election, of the nodes that are split
+    set: int | None  # which synthetic set it serves; None serves all
+    nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
+    sensitivity: Rational
+    epsilon: Rational
+    scale: Rational
+
+
+class LayerPlan(Frozen):
+    """One layer of the tree, as far as it is known before data."""
+
+    layer: int
+    attributes: tuple[str, ...] | None  # None: elected
+    nodes: int
+    nodes_are: Literal["exact", "at most"]
+    share: Rational
+    expected_error: float  # standard error of a node's count after correction, one set
+
+
+class ElectionPlan(Frozen):
+    utility: str
+    what: Literal["attributes", "groups"]
+    mechanism: Literal["permute_and_flip", "exponential"]
+    layers: int
+    share: Rational
+    candidates: int
+
+
+class Plan(Frozen):
+    """What will be drawn and what it costs; a function of public inputs alone."""
+
+    release: str
+    population: str
+    decomposition: str
+    neighbours: Literal["add_remove", "substitute"]
+    rows_per_person: int
+    total: Literal["estimated", "public", "invariant"]
+    epsilon: str  # decimal digits: what is charged
+    sets: int
+    cells: int
+    layers: tuple[LayerPlan, ...]
+    election: ElectionPlan | None
+    draws: tuple[Draw, ...]
+    memory_bytes: int
+    seconds: float
+    spec_hash: str
+
+    @property
+    def hash(self) -> str:
+        return digest(self.model_dump(mode="json", exclude={"seconds", "memory_bytes"}))
+
+    def count_draw(self, layer: int, set_: int, nodes: str) -> Draw:
+        return next(d for d in self.draws if (d.kind, d.layer, d.set, d.nodes) == ("count", layer, set_, nodes))
+
+    def election_draw(self, layer: int) -> Draw:
+        return next(d for d in self.draws if (d.kind, d.layer) == ("election", layer))

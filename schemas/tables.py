@@ -1,0 +1,58 @@
+"""The Arrow schema of every file a release writes. One place, so that a reader knows what to expect."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.domain import Domain
+
+# A node: `parent` is its parent's number in the layer above (the root is layer 0, node 0). Siblings share `split`, the
+# attributes on which their parent was split, and differ in `code`, the category (mixed radix over `split`, first slowest).
+TREE = pa.schema(
+    [
+        pa.field("layer", pa.int16(), nullable=False),
+        pa.field("node", pa.int64(), nullable=False),
+        pa.field("parent", pa.int64(), nullable=False),
+        pa.field("split", pa.dictionary(pa.int32(), pa.string()), nullable=False),  # JSON list of attribute names
+        pa.field("code", pa.int64(), nullable=False),
+        pa.field("leaf", pa.bool_(), nullable=False),
+    ]
+)
+
+
+def cells(domain: Domain) -> pa.Schema:
+    """Occupied cells with their exact counts. CONFIDENTIAL."""
+    codes = [pa.field(name, pa.int32(), nullable=False) for name in domain.names]
+    return pa.schema([*codes, pa.field("count", pa.int64(), nullable=False)])
+
+
+def noisy_counts(sets: int) -> pa.Schema:
+    """Noisy counts of every node, one column per set."""
+    columns = [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, sets + 1)]
+    return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *columns])
+
+
+def consistent_counts(sets: int) -> pa.Schema:
+    """Least-squares counts (mean over sets) with standard errors, and the whole numbers behind each set's rows."""
+    whole = [pa.field(f"whole_{i}", pa.int64(), nullable=False) for i in range(1, sets + 1)]
+    estimate = [pa.field("estimate", pa.float64(), nullable=False), pa.field("standard_error", pa.float64(), nullable=False)]
+    return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *estimate, *whole])
+
+
+_VALUES = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.date32()}
+
+
+def records(domain: Domain) -> pa.Schema:
+    """Synthetic records: labels, whole numbers, numbers and dates; null where a value is missing."""
+    fields = []
+    for attribute in domain.attributes:
+        kind = _VALUES.get(attribute.kind, pa.dictionary(pa.int32(), pa.string()))
+        fields.append(pa.field(attribute.name, kind, nullable=attribute.missing == "category"))
+    return pa.schema(fields)
+
+
+# What SPECKS and its relatives found, as (measure, which, value) rows. CONFIDENTIAL.
+EVALUATION = pa.schema([("measure", pa.string()), ("which", pa.string()), ("value", pa.float64())])
+
+# The plan as its JSON text: one row.
+PLAN = pa.schema([pa.field("plan", pa.string(), nullable=False)])

@@ -1,0 +1,190 @@
+"""Reads specs: the harmless part of YAML 1.2, with the line of every key, and numbers kept as they were written.
+
+`no` is a word, not False; 0.1 is Decimal("0.1"), not a float; tags, anchors, duplicate keys, .nan and .inf are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from schemas.errors import SpecError
+
+LARGEST_SPEC = 4_000_000  # bytes; a domain with 100,000 categories fits
+DEEPEST = 16
+
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
+_NOT_NUMBERS = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A frozen model that knows its keys, and names the nearest one when a key is unknown."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            names = {field.alias or name for name, field in cls.model_fields.items()}
+            for key in value:
+                if key not in names:
+                    near = difflib.get_close_matches(str(key), names, n=1, cutoff=0.5)
+                    hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(sorted(names))}"
+                    raise PydanticCustomError("unknown_key", "{text}", {"key": key, "text": f'unknown key "{key}"; {hint}'})
+        return value
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a spec says, and the line on which each part of it stands."""
+
+    name: str
+    data: Any
+    lines: dict[tuple, int]
+
+
+def read(path: Path | str) -> Document:
+    """The document in a file; every way it can fail is a SpecError that names the file."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST_SPEC:
+            raise SpecError(f"{path} is larger than {LARGEST_SPEC:,} bytes; a spec is a small text file.")
+        return parse(path.read_text(encoding="utf-8-sig"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise SpecError(f"cannot read {path}: {reason}. Give the path of a YAML file.") from None
+
+
+def parse(text: str, name: str = "spec") -> Document:
+    """
+    >>> parse("epsilon: 0.10\\nvoted: no").data
+    {'epsilon': Decimal('0.10'), 'voted': 'no'}
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    builder = _Builder(name)
+    try:
+        return Document(name, builder.document(YAML(typ="safe", pure=True).parse(text)), builder.lines)
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{name}, line {mark.line + 1}" if mark else name
+        raise SpecError(f"{where}: not readable as YAML: {getattr(error, 'problem', None) or 'syntax error'}.") from None
+    except RecursionError:
+        raise SpecError(f"{name}: nested too deeply; a spec has at most {DEEPEST} levels.") from None
+
+
+def validate(model: type[Model], document: Document) -> Model:
+    """The document as a model, or a SpecError that names file, line, key and what to write instead."""
+    if not isinstance(document.data, dict):
+        raise SpecError(f"{document.name}: a spec is a list of `key: value` lines; found something else.")
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        problems = [_explain(document, problem) for problem in error.errors(include_url=False)]
+        raise SpecError("\n".join(problems)) from None
+
+
+def _explain(document: Document, problem: dict) -> str:
+    path: tuple = ()
+    for part in problem["loc"]:  # the tags of unions are not keys of the document
+        if (*path, part) in document.lines or problem["type"] == "missing":
+            path = (*path, part)
+    known = path
+    if problem["type"] == "unknown_key":
+        known = (*path, problem["ctx"]["key"])
+    while known and known not in document.lines:
+        known = known[:-1]
+    line = document.lines.get(known, 1)
+    text = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "missing":
+        text = "is needed here"
+    key = ".".join(str(part) for part in path if (path[: path.index(part) + 1]) in document.lines or part == path[-1])
+    return f"{document.name}, line {line}: {key + ': ' if key else ''}{text}"
+
+
+class _Builder:
+    """Builds plain values from parser events, refusing what a spec has no use for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[tuple, int] = {}
+
+    def document(self, events) -> Any:
+        from ruamel.yaml.events import DocumentStartEvent, StreamEndEvent
+
+        value, seen = None, False
+        for event in events:
+            if isinstance(event, DocumentStartEvent):
+                if seen:
+                    self.refuse(event, "a second document begins; one file holds one spec")
+                value, seen = self.value(next(events), events, ()), True
+            elif isinstance(event, StreamEndEvent):
+                break
+        return value
+
+    def value(self, event, events, path: tuple) -> Any:
+        from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
+
+        self.lines[path] = event.start_mark.line + 1
+        if len(path) > DEEPEST:
+            self.refuse(event, f"nested more than {DEEPEST} levels deep")
+        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
+            self.refuse(event, "anchors and aliases (& and *) are not used in specs; write the value out")
+        if getattr(event, "ctag", None) is not None:
+            self.refuse(event, "tags (!…) are not used in specs; write a plain value")
+        if isinstance(event, MappingStartEvent):
+            return self.mapping(events, path)
+        if isinstance(event, SequenceStartEvent):
+            return self.sequence(events, path)
+        assert isinstance(event, ScalarEvent)
+        return self.scalar(event)
+
+    def mapping(self, events, path: tuple) -> dict:
+        from ruamel.yaml.events import MappingEndEvent, ScalarEvent
+
+        result: dict = {}
+        while not isinstance(event := next(events), MappingEndEvent):
+            if not isinstance(event, ScalarEvent) or event.anchor or event.ctag is not None or event.value == "<<":
+                self.refuse(event, "a key must be a plain word")
+            if event.value in result:
+                self.refuse(event, f'key "{event.value}" stands twice; keep one')
+            line = event.start_mark.line + 1
+            result[event.value] = self.value(next(events), events, (*path, event.value))
+            self.lines[(*path, event.value)] = line
+        return result
+
+    def sequence(self, events, path: tuple) -> tuple:
+        from ruamel.yaml.events import SequenceEndEvent
+
+        result: list = []
+        while not isinstance(event := next(events), SequenceEndEvent):
+            result.append(self.value(event, events, (*path, len(result))))
+        return tuple(result)
+
+    def scalar(self, event) -> Any:
+        text = event.value
+        if event.style is not None and event.style != "":
+            return text
+        if _NOT_NUMBERS.fullmatch(text):
+            self.refuse(event, f"{text} is not a number one can use; write a finite one")
+        if text.lower() in _WORDS and text in (text.lower(), text.capitalize(), text.upper()):
+            return _WORDS[text.lower()]
+        if _INTEGER.fullmatch(text):
+            return int(text) if len(text) <= 30 else self.refuse(event, "a number with more than 30 digits")
+        return Decimal(text) if _DECIMAL.fullmatch(text) and len(text) <= 60 else text
+
+    def refuse(self, event, why: str) -> Any:
+        raise SpecError(f"{self.name}, line {event.start_mark.line + 1}: {why}.")

@@ -1,0 +1,41 @@
+"""Exact counts of occupied cells: the last confidential value. Empty cells are the domain's, not the table's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from schemas import tables
+from schemas.domain import Domain
+
+
+@dataclass(frozen=True, repr=False)
+class Counts:
+    """CONFIDENTIAL. One row of category codes per occupied cell, and how many records it holds."""
+
+    codes: np.ndarray  # int32, cells × attributes
+    count: np.ndarray  # int64
+
+    def __repr__(self) -> str:
+        return f"Counts(confidential, {self.codes.shape[1]} attributes)"
+
+    def to_table(self, domain: Domain) -> pa.Table:
+        columns = [pa.array(self.codes[:, j], pa.int32()) for j in range(self.codes.shape[1])]
+        return pa.Table.from_arrays([*columns, pa.array(self.count, pa.int64())], schema=tables.cells(domain))
+
+    @classmethod
+    def from_table(cls, domain: Domain, table: pa.Table) -> Counts:
+        codes = np.stack([table[name].to_numpy() for name in domain.names], axis=1)
+        return cls(codes.astype(np.int32, copy=False), table["count"].to_numpy())
+
+
+def count_codes(codes: np.ndarray) -> Counts:
+    """Distinct rows of codes with how often each occurs.
+
+    >>> count_codes(np.array([[1, 0], [0, 0], [1, 0]])).count.tolist()
+    [1, 2]
+    """
+    distinct, count = np.unique(np.asarray(codes, dtype=np.int32), axis=0, return_counts=True)
+    return Counts(distinct, count.astype(np.int64))

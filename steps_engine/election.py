@@ -1,0 +1,131 @@
+"""Which attribute splits a node: elected from exact counts with a share of ε. The draw itself is in noise.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from schemas.domain import Domain
+from schemas.plan import Plan
+from steps_engine import noise
+from steps_engine.counting import Counts
+from steps_engine.growth import Growth
+from steps_engine.nodes import Split
+
+MOST_CANDIDATES = 10**6
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A score per node and attribute, and how far one record can move it.
+
+    `score(histogram, categories, expected_rows)`: histogram is nodes × categories, `categories` the public number of
+    categories in each node. `sensitivity` is the largest change when one record is added; `monotone` says that adding a
+    record never moves one candidate up and another one down.
+    """
+
+    name: str
+    score: Callable[[np.ndarray, np.ndarray, int | None], np.ndarray]
+    sensitivity: Fraction
+    monotone: bool
+    needs_expected_rows: bool = False
+
+    @property
+    def spread(self) -> Fraction:
+        """Width of the interval in which adding one record moves every score: Δ if monotone, else 2Δ."""
+        return self.sensitivity * (1 if self.monotone else 2)
+
+
+def log_likelihood(histogram: np.ndarray) -> np.ndarray:
+    """Multinomial log-likelihood of each row at its own maximum: log n! − Σ log n_k! + Σ n_k log(n_k/n)."""
+    n = histogram.sum(axis=1)
+    return gammaln(n + 1) - xlogy(n, n) + (xlogy(histogram, histogram) - gammaln(histogram + 1)).sum(axis=1)
+
+
+def _minus_aic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """−AIC = 2 log L − 2K, K from the public domain. Adding a record moves it by (−2, 0]: PRIVACY.md, aic."""
+    return 2 * log_likelihood(histogram) - 2 * categories
+
+
+def _minus_bic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """−BIC = 2 log L − K log n̂ with a public n̂: the exact size of a node would make the sensitivity grow with K."""
+    return 2 * log_likelihood(histogram) - categories * math.log(expected_rows)
+
+
+AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True)
+BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True)
+UTILITIES = {utility.name: utility for utility in (AIC, BIC)}
+MECHANISMS = {"permute_and_flip": noise.permute_and_flip, "exponential": noise.exponential_mechanism}
+
+
+def elect_attributes(
+    growth: Growth, counts: Counts, plan: Plan, depth: int, source: noise.Source, utility: Utility
+) -> tuple[tuple[Split, ...], np.ndarray]:
+    """One election per node of a layer. Nodes are disjoint, so the layer costs one election, not their number."""
+    nodes = growth.open_nodes()
+    draw = plan.election_draw(depth)
+    scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
+    elected = MECHANISMS[draw.mechanism](scores[nodes], eligible[nodes], draw.epsilon, draw.sensitivity, source)
+    attributes, which = np.unique(elected, return_inverse=True)
+    split_of = np.zeros(growth.width, dtype=np.int32)
+    split_of[nodes] = which
+    return tuple((int(j),) for j in attributes), split_of
+
+
+def _ballot(growth: Growth, counts: Counts, utility: Utility, expected_rows: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """CONFIDENTIAL scores (nodes × attributes), and the public mask of attributes that can still split each node."""
+    occupied = growth.space.cells(counts.codes)
+    position = np.minimum(np.searchsorted(growth.cells, occupied), len(growth.cells) - 1)
+    walking = growth.cells[position] == occupied
+    node, codes, count = growth.node[position[walking]], counts.codes[walking], counts.count[walking]
+    scores, eligible = np.zeros(growth.used.shape), ~growth.used
+    for j, size in enumerate(growth.space.domain.sizes):
+        categories = growth.allowed_categories(j)
+        histogram = np.bincount(node * size + codes[:, j], weights=count, minlength=growth.width * size)
+        scores[:, j] = utility.score(histogram.reshape(growth.width, size), categories, expected_rows)
+        eligible[:, j] &= categories > 1
+    return scores, eligible
+
+
+def grouping_count(attributes: int, groups: int) -> int:
+    """Ordered ways to put attributes into non-empty groups: Σ (−1)^i C(g, i) (g − i)^p."""
+    return sum((-1) ** i * math.comb(groups, i) * (groups - i) ** attributes for i in range(groups + 1))
+
+
+def elect_groups(
+    domain: Domain, counts: Counts, plan: Plan, source: noise.Source, utility: Utility
+) -> tuple[Split, ...]:
+    """The paper's clustering variant, elected once at the root: layers of attributes of like importance.
+
+    A candidate is an ordered grouping; its utility is the sum of the gaps between the mean importance of adjacent
+    groups, most important first, which telescopes to mean(first) − mean(last). Each mean moves like one score, so for a
+    utility of spread s the difference moves within ±s: its spread is 2s. PRIVACY.md, elect_groups.
+    """
+    draw, groups = plan.election_draw(0), plan.election.layers
+    importance = np.array([
+        float(utility.score(_histogram(counts, j, size), np.array([size]), domain.expected_rows)[0])
+        for j, size in enumerate(domain.sizes)
+    ])
+    labels = _groupings(len(domain.sizes), groups)
+    first, last = labels == 0, labels == groups - 1
+    score = (first @ importance) / first.sum(axis=1) - (last @ importance) / last.sum(axis=1)
+    everyone = np.ones((1, len(score)), dtype=bool)
+    winner = int(MECHANISMS[draw.mechanism](score[None, :], everyone, draw.epsilon, draw.sensitivity, source)[0])
+    return tuple(tuple(np.flatnonzero(labels[winner] == group).tolist()) for group in range(groups))
+
+
+def _histogram(counts: Counts, attribute: int, size: int) -> np.ndarray:
+    return np.bincount(counts.codes[:, attribute], weights=counts.count, minlength=size)[None, :]
+
+
+def _groupings(attributes: int, groups: int) -> np.ndarray:
+    """All ordered groupings as rows of labels."""
+    numbers = np.arange(groups**attributes)
+    labels = np.stack([(numbers // groups**j) % groups for j in range(attributes)], axis=1).astype(np.int8)
+    complete = np.all([(labels == group).any(axis=1) for group in range(groups)], axis=0)
+    return labels[complete]

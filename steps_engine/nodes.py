@@ -1,0 +1,115 @@
+"""The nodes of a tree as arrays: one array per layer, children of a node side by side. No node objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from schemas import tables
+from schemas.domain import Domain
+from schemas.plan import canonical
+from steps_engine.cells import Space
+from steps_engine.counting import Counts
+
+Split = tuple[int, ...]  # attribute indices, the first one slowest in `code`
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Nodes of one layer, ordered by parent, then by code."""
+
+    parent: np.ndarray  # index in the layer above
+    split: np.ndarray  # index into Tree.splits: the attributes on which the parent was split
+    code: np.ndarray  # category of the node among its siblings
+    cell: np.ndarray  # the cell of a leaf, -1 for a node that is split further
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """Where each family of siblings begins."""
+        return np.flatnonzero(np.diff(self.parent, prepend=-1))
+
+    @cached_property
+    def families(self) -> np.ndarray:
+        """The parent of each family, increasing."""
+        return self.parent[self.first]
+
+    @cached_property
+    def fanout(self) -> np.ndarray:
+        return np.diff(self.first, append=len(self))
+
+    def sum_up(self, values: np.ndarray, above: int) -> np.ndarray:
+        """Children's values summed for each node of the layer above (0 for one without children)."""
+        sums = np.zeros(above, dtype=values.dtype)
+        sums[self.families] = np.add.reduceat(values, self.first)
+        return sums
+
+    def hand_down(self, values: np.ndarray) -> np.ndarray:
+        """Each parent's value repeated for its children."""
+        return np.repeat(values[self.families], self.fanout)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Layers below the root (layer 0, node 0), top first."""
+
+    domain: Domain
+    splits: tuple[Split, ...]
+    layers: tuple[Layer, ...]
+
+    def widths(self) -> tuple[int, ...]:
+        """Nodes per layer, the root's included."""
+        return (1, *(len(layer) for layer in self.layers))
+
+    def branches(self, depth: int) -> np.ndarray:
+        """Nodes × attributes of one layer: the category that each node's branch fixes, -1 where it fixes none."""
+        codes = np.full((self.widths()[depth], len(self.domain.sizes)), -1, dtype=np.int32)
+        node = np.arange(len(codes))
+        for layer in reversed(self.layers[:depth]):
+            for number in np.unique(layer.split[node]):
+                rows = np.flatnonzero(layer.split[node] == number)
+                rest = layer.code[node[rows]]
+                for j in reversed(self.splits[number]):
+                    codes[rows, j] = rest % self.domain.sizes[j]
+                    rest = rest // self.domain.sizes[j]
+            node = layer.parent[node]
+        return codes
+
+    def node_counts(self, counts: Counts) -> tuple[np.ndarray, ...]:
+        """CONFIDENTIAL. Exact count of every node, root first; empty nodes included."""
+        space = Space(self.domain)
+        occupied, position = space.cells(counts.codes), np.full(self.domain.all_cells, -1, dtype=np.int64)
+        exact = [np.zeros(width, dtype=np.int64) for width in self.widths()]
+        found = 0
+        for layer, values in zip(reversed(self.layers), reversed(exact[1:]), strict=True):
+            leaves = np.flatnonzero(layer.cell >= 0)
+            position[layer.cell[leaves]] = leaves
+            here = position[occupied]
+            values[here[here >= 0]] = counts.count[here >= 0]
+            position[layer.cell[leaves]] = -1
+            found += int((here >= 0).sum())
+        if found != len(occupied):
+            raise ValueError("some records lie in cells that the domain's rules exclude; validate them first")
+        for depth in range(len(self.layers) - 1, -1, -1):
+            exact[depth] += self.layers[depth].sum_up(exact[depth + 1], len(exact[depth]))
+        return tuple(exact)
+
+    def to_table(self) -> pa.Table:
+        names = pa.array([canonical([self.domain.names[j] for j in split]) for split in self.splits], pa.string())
+        parts = []
+        for depth, layer in enumerate(self.layers, start=1):
+            columns = [
+                pa.array(np.full(len(layer), depth, dtype=np.int16)),
+                pa.array(np.arange(len(layer))),
+                pa.array(layer.parent.astype(np.int64)),
+                pa.DictionaryArray.from_arrays(pa.array(layer.split, pa.int32()), names),
+                pa.array(layer.code),
+                pa.array(layer.cell >= 0),
+            ]
+            parts.append(pa.Table.from_arrays(columns, schema=tables.TREE))
+        return pa.concat_tables(parts)

@@ -1,0 +1,204 @@
+"""The plan: layers, shares, scales and cost, decided from public inputs before any record is read.
+
+What a release costs is the sum over the draws on a root-to-leaf path: nodes of one layer are disjoint, so a record (or the
+k rows of a person) meets each layer once. The shares of a path sum to ε as exact fractions, whatever L, r, m and neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from schemas.budget import as_fraction, show_nanos
+from schemas.domain import Domain
+from schemas.errors import SpecError
+from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan, digest
+from schemas.release import Method, Release
+from steps_engine import noise
+from steps_engine.cells import Space
+from steps_engine.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
+
+MOST_CELLS = 10**8
+BYTES_PER_CELL, BYTES_PER_CELL_AND_SET = 120, 40  # measured: benchmarks/tree.py
+SECONDS_PER_CELL_AND_SET = 2.5e-7
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The layers of a tree as far as they are public: attributes (None: elected), nodes, where branches may end early."""
+
+    attributes: tuple[tuple[str, ...] | None, ...]
+    nodes: tuple[int, ...]
+    exact: bool
+    early: tuple[bool, ...]  # whether a node of this layer may hold a single cell and so end its branch
+
+
+def make_plan(release: Release, source: noise.Source | None = None, utilities: dict[str, Utility] = UTILITIES) -> Plan:
+    """The plan of a release. `source` orders the attributes of `uh`, once: the plan is then sealed."""
+    domain, spec = release.domain, release.spec
+    space = Space(domain)
+    cells = space.count()
+    if domain.all_cells > MOST_CELLS:
+        raise SpecError(
+            f'release "{spec.name}" needs a table of {domain.all_cells:,} cells; at most {MOST_CELLS:,} fit. '
+            "Use fewer attributes, fewer bins or coarser categories."
+        )
+    shape = _shape(space, spec.method, source)
+    election = _election(domain, spec.method, utilities)
+    epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets.count
+    shares = _shares(spec.method.shares, shape)
+    factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
+    draws = _election_draws(election, epsilon, factor, utilities)
+    left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
+    draws += _count_draws(shape, shares, left / sets, sets, factor)
+    return Plan(
+        release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
+        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
+        epsilon=show_nanos(spec.privacy.epsilon), sets=sets, cells=cells,
+        layers=_layers(shape, shares, left / sets, factor, spec.privacy.total),
+        election=election, draws=tuple(draws),
+        memory_bytes=2**27 + cells * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET),
+        seconds=round(2 + cells * sets * SECONDS_PER_CELL_AND_SET, 1),
+        spec_hash=spec_hash(release),
+    )  # fmt: skip
+
+
+def spec_hash(release: Release) -> str:
+    """Identity of what was asked: spec and domain, not where the files lie."""
+    spec = release.spec.model_dump(mode="json", exclude={"dataset", "source"})
+    return digest({"spec": spec, "domain": release.domain.model_dump(mode="json")})
+
+
+def _shape(space: Space, method: Method, source: noise.Source | None) -> Shape:
+    names = space.domain.names
+    if method.elect is not None:
+        return _elected_shape(space, method.elect.layers, method.elect.what)
+    groups = list(method.order or ())
+    if method.decomposition == "uh":
+        if method.layers > len(names):
+            raise SpecError(f"layers: {method.layers} are asked; the domain has {len(names)} attributes.")
+        order = noise.permutation(len(names), source) if source is not None else range(len(names))
+        groups = [(names[j],) for j in order[: method.layers]]
+    rest = tuple(name for name in names if name not in {n for group in groups for n in group})
+    groups += [rest] if rest else []
+    prefixes = [tuple(space.domain.index(n) for g in groups[: i + 1] for n in g) for i in range(len(groups))]
+    ended = (0, *(space.singles(prefix) for prefix in prefixes[:-1]))  # cells whose branch ended above this layer
+    nodes = tuple(space.count(prefix) - done for prefix, done in zip(prefixes, ended, strict=True))
+    depth = sum(number > 0 for number in nodes)
+    early = tuple(after > before for before, after in zip(ended, ended[1:], strict=False))
+    return Shape(tuple(groups[:depth]), nodes[:depth], True, (*early[: depth - 1], True))
+
+
+def _elected_shape(space: Space, layers: int, what: str) -> Shape:
+    sizes, cells = sorted((size for size in space.domain.sizes if size > 1), reverse=True), space.count()
+    if what == "groups":
+        sizes = sorted(space.domain.sizes, reverse=True)
+    if cells == 1 or layers > len(sizes) or (what == "groups" and layers < 2):
+        bounds = f"{2 if what == 'groups' else 1} to {len(sizes)}"
+        raise SpecError(
+            f"elect.layers: {layers} are asked; this domain has {cells:,} cells and {len(sizes)} attributes to choose from, "
+            f"so that {bounds} layers can be elected. Lower layers, or give an order."
+        )
+    if what == "groups" and (candidates := grouping_count(len(sizes), layers)) > MOST_CANDIDATES:
+        raise SpecError(
+            f"electing {layers} groups of {len(sizes)} attributes has {candidates:,} candidates; at most {MOST_CANDIDATES:,}. "
+            "Ask for fewer groups, or elect attributes."
+        )
+    depth = layers + (what == "attributes" and layers < len(sizes))
+    most = [min(cells, math.prod(sizes[: i + 1])) for i in range(depth - 1)] if what == "attributes" else [cells] * (depth - 1)
+    return Shape((None,) * depth, (*most, cells), False, (True,) * depth)
+
+
+def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> ElectionPlan | None:
+    elect = method.elect
+    if elect is None:
+        return None
+    if elect.utility not in utilities:
+        raise SpecError(f"elect.utility: there is no {elect.utility!r}; known are {', '.join(utilities)}.")
+    if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
+        raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
+    p = len(domain.names)
+    return ElectionPlan(
+        utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
+        candidates=p if elect.what == "attributes" else grouping_count(p, elect.layers),
+    )  # fmt: skip
+
+
+def _election_draws(
+    election: ElectionPlan | None, epsilon: Fraction, factor: int, utilities: dict[str, Utility]
+) -> list[Draw]:
+    """The tree is elected once for all sets: one election per layer that is split, r·ε in all."""
+    if election is None:
+        return []
+    rounds = election.layers if election.what == "attributes" else 1
+    spread = utilities[election.utility].spread * factor * (2 if election.what == "groups" else 1)
+    each = election.share * epsilon / rounds
+    return [
+        Draw(
+            name=f"election {layer}", kind="election", mechanism=election.mechanism, layer=layer, set=None, nodes="inner",
+            sensitivity=spread, epsilon=each, scale=spread / each,
+        )
+        for layer in range(rounds)
+    ]  # fmt: skip
+
+
+def _shares(asked: str | tuple[Fraction, ...], shape: Shape) -> tuple[Fraction, ...]:
+    """The part of a set's ε that each layer gets; they sum to 1 exactly."""
+    depth = len(shape.nodes)
+    if asked == "equal":
+        return (Fraction(1, depth),) * depth
+    if asked == "cube_root":  # Σ nodes_l/ε_l² is least for ε_l ∝ nodes_l^(1/3)
+        weights = tuple(Fraction(round(nodes ** (1 / 3) * 1000)) for nodes in shape.nodes)
+    elif len(asked) != depth:
+        raise SpecError(f"shares: {len(asked)} are given; this tree has {depth} layers, the last cross-tabulation included.")
+    else:
+        weights = asked
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+def _count_draws(shape: Shape, shares: tuple[Fraction, ...], per_set: Fraction, sets: int, factor: int) -> list[Draw]:
+    """One draw per layer and set; a branch that ends early spends the rest of its path in its last draw."""
+    draws = []
+    for set_ in range(1, sets + 1):
+        for layer in range(1, len(shares) + 1):
+            last = layer == len(shares)
+            kinds = {"inner": shares[layer - 1]} if not last else {}
+            if shape.early[layer - 1]:
+                kinds["leaves"] = sum(shares[layer - 1 :], Fraction(0))
+            for nodes, share in kinds.items():
+                epsilon = share * per_set
+                draws.append(
+                    Draw(
+                        name=f"set {set_}, layer {layer}, {nodes}", kind="count", mechanism="two_sided_geometric",
+                        layer=layer, set=set_, nodes=nodes, sensitivity=factor, epsilon=epsilon, scale=factor / epsilon,
+                    )  # fmt: skip
+                )
+    return draws
+
+
+def _layers(shape: Shape, shares: tuple[Fraction, ...], per_set: Fraction, factor: int, total: str) -> tuple[LayerPlan, ...]:
+    errors = expected_errors(shape.nodes, [factor / (share * per_set) for share in shares], total)
+    return tuple(
+        LayerPlan(
+            layer=i + 1, attributes=shape.attributes[i], nodes=shape.nodes[i],
+            nodes_are="exact" if shape.exact else "at most", share=shares[i], expected_error=float(f"{errors[i]:.6g}"),
+        )
+        for i in range(len(shares))
+    )  # fmt: skip
+
+
+def expected_errors(nodes: tuple[int, ...], scales: list[Fraction], total: str) -> list[float]:
+    """Standard error of a node per layer after least squares, for the layer's mean fan-out (consistency.py's passes)."""
+    variance = [noise.variance(scale) for scale in scales]
+    fanout = [n / above for n, above in zip(nodes, (1, *nodes[:-1]), strict=True)]
+    up = [variance[-1]]
+    for v, b in zip(reversed(variance[:-1]), reversed(fanout[1:]), strict=True):
+        up.insert(0, v * b * up[0] / (v + b * up[0]) if v + up[0] else 0.0)
+    spread = fanout[0] * up[0] if total == "estimated" else 0.0
+    errors = []
+    for u, b in zip(up, fanout, strict=True):
+        gain = 1 / b
+        spread = u - gain * u + gain**2 * spread
+        errors.append(math.sqrt(max(spread, 0.0)))
+    return errors

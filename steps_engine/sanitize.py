@@ -1,0 +1,66 @@
+"""Sanitize: exact node counts plus the noise that the plan prescribes. The draw itself is in noise.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from schemas import tables
+from schemas.plan import Plan
+from steps_engine import noise
+from steps_engine.counting import Counts
+from steps_engine.nodes import Layer, Tree
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """What was drawn: per layer, sets × nodes. `total` is the exact number of rows where that is public or invariant."""
+
+    layers: tuple[np.ndarray, ...]
+    total: int | None
+
+    def to_table(self) -> pa.Table:
+        sets = len(self.layers[0])
+        parts = [] if self.total is None else [_rows(0, np.full((sets, 1), self.total))]
+        parts += [_rows(depth, counts) for depth, counts in enumerate(self.layers, start=1)]
+        return pa.concat_tables(parts).cast(tables.noisy_counts(sets))
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> NoisyCounts:
+        depth = table["layer"].to_numpy()
+        values = np.stack([table[name].to_numpy() for name in table.column_names[2:]])
+        exact = values[:, depth == 0]
+        layers = tuple(values[:, depth == d] for d in range(1, int(depth.max()) + 1))
+        return cls(layers, int(exact[0, 0]) if exact.size else None)
+
+
+def _rows(depth: int, counts: np.ndarray) -> pa.Table:
+    width = counts.shape[1]
+    columns = {"layer": np.full(width, depth, dtype=np.int16), "node": np.arange(width)}
+    return pa.table(columns | {f"noisy_{i}": row.astype(np.int64) for i, row in enumerate(counts, start=1)})
+
+
+def sanitize(tree: Tree, counts: Counts, plan: Plan, source: noise.Source) -> NoisyCounts:
+    """Every node of every layer gets noise, empty ones too: a cell without noise would say that nobody is in it."""
+    exact = tree.node_counts(counts)
+    noisy = tuple(np.tile(values, (plan.sets, 1)) for values in exact[1:])
+    for depth, (layer, counts_of) in enumerate(zip(tree.layers, noisy, strict=True), start=1):
+        for set_, row in enumerate(counts_of, start=1):
+            for nodes, chosen in kinds_of_nodes(layer).items():
+                scale = plan.count_draw(depth, set_, nodes).scale
+                row[chosen] += noise.two_sided_geometric(scale, _size(row, chosen), source)
+    return NoisyCounts(noisy, None if plan.total == "estimated" else int(exact[0][0]))
+
+
+def kinds_of_nodes(layer: Layer) -> dict[str, slice | np.ndarray]:
+    """Inner nodes and leaves of a layer: a leaf above the last layer spends the rest of its path at once."""
+    leaf = layer.cell >= 0
+    if leaf.all() or not leaf.any():
+        return {"leaves" if leaf.all() else "inner": slice(None)}
+    return {"inner": np.flatnonzero(~leaf), "leaves": np.flatnonzero(leaf)}
+
+
+def _size(row: np.ndarray, chosen: slice | np.ndarray) -> int:
+    return len(row) if isinstance(chosen, slice) else len(chosen)

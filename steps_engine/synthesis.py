@@ -1,0 +1,24 @@
+"""Whole counts to records: each leaf's cell as many times as its count says, shuffled, values drawn within their bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from steps_engine import noise
+from steps_engine.cells import Space
+from steps_engine.consistency import ConsistentCounts
+from steps_engine.encoding import decode
+from steps_engine.nodes import Tree
+
+
+def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, source: noise.Source) -> pa.Table:
+    """The records of one set (1…m). Reads no record and no exact count: post-processing, free of charge."""
+    cells, count = [], []
+    for layer, whole in zip(tree.layers, consistent.whole[1:], strict=True):
+        filled = np.flatnonzero((layer.cell >= 0) & (whole[which_set - 1] > 0))
+        cells.append(layer.cell[filled])
+        count.append(whole[which_set - 1][filled])
+    codes = Space(tree.domain).codes(np.concatenate(cells))
+    rows = np.repeat(np.arange(len(codes)), np.concatenate(count))
+    return decode(codes[rows[noise.permutation(len(rows), source)]], tree.domain, source)

@@ -1,0 +1,60 @@
+"""Awkward domains and random records that every engine test can use."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+
+from schemas.domain import Domain
+from schemas.release import Method, Release, ReleaseSpec
+from steps_engine.counting import Counts, count_codes
+
+
+def domain(*sizes: int, rules: tuple = (), **more) -> Domain:
+    attributes = tuple({"name": f"x{j}", "kind": "integer", "bounds": (0, size - 1)} for j, size in enumerate(sizes))
+    return Domain.model_validate({"name": "d", "population": "p", "attributes": attributes, "rules": rules, **more})
+
+
+def never(**values) -> dict:
+    return {"never": values}
+
+
+SHAPES = {
+    "one attribute": domain(5),
+    "one cell": domain(1),
+    "a category without choice": domain(3, 1, 2),
+    "binary": domain(2, 2, 2),
+    "uneven": domain(2, 7, 3, 5),
+    "a rule": domain(2, 3, 4, rules=(never(x0=1, x1=0),)),
+    "rules that end branches early": domain(2, 3, 2, rules=(never(x0=1, x1=(1, 2)), never(x0=1, x2=1))),
+    "chained rules": domain(3, 3, 3, 2, rules=(never(x0=0, x1=(0, 1)), never(x1=2, x2=2), never(x2=0, x3=1, x0=2))),
+}
+
+METHODS = {
+    "flat": Method(decomposition="flat"),
+    "tree, one layer given": Method(decomposition="tree", order=("x0",)),
+    "tree, elected": Method(decomposition="tree", elect={"layers": 1}),
+    "uh": Method(decomposition="uh", layers=1),
+}
+
+
+def allowed_cells(of: Domain) -> list[tuple[int, ...]]:
+    """Brute force: every combination of codes that breaks no rule."""
+    every = [tuple(int(c) for c in cell) for cell in np.ndindex(*of.sizes)]
+    return [cell for cell in every if not any(all(cell[j] in codes for j, codes in rule.items()) for rule in of.forbidden)]
+
+
+def records(of: Domain, rows: int, seed: int = 0) -> np.ndarray:
+    cells = np.array(allowed_cells(of))
+    rng = np.random.default_rng(seed)
+    return cells[rng.choice(len(cells), size=rows, p=rng.dirichlet(np.full(len(cells), 0.5)))]
+
+
+def counted(of: Domain, rows: int, seed: int = 0) -> Counts:
+    return count_codes(records(of, rows, seed))
+
+
+def release(of: Domain, method: Method, epsilon: str = "1", **privacy) -> Release:
+    spec = {"name": "r", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(epsilon), **privacy}, "method": method}
+    return Release(spec=ReleaseSpec.model_validate(spec), domain=of, folder=".")
