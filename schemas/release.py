@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +22,8 @@ PERIOD = re.compile(r"\{(year|quarter|month)\}")
 
 
 def _exact(value: Any) -> Fraction:
+    if isinstance(value, float) and math.isfinite(value):  # from a notebook; specs hold written digits
+        value = Decimal(repr(value))
     if isinstance(value, bool) or not isinstance(value, (int, Decimal, Fraction)):
         raise ValueError(f"must be a number, not {value!r}")
     return Fraction(value)

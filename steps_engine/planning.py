@@ -52,6 +52,11 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     draws = _election_draws(election, epsilon, factor, utilities)
     left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
     draws += _count_draws(shape, shares, left / sets, sets, factor)
+    if (widest := max(draw.scale for draw in draws)) > noise.LARGEST_SCALE:
+        raise SpecError(
+            f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than can be "
+            "drawn. Raise epsilon, or ask for fewer sets or layers."
+        )
     return Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,

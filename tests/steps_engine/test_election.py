@@ -37,6 +37,22 @@ def test_the_likelihood_is_the_multinomials():
         assert log_likelihood(np.array([row], float))[0] == pytest.approx(expected, abs=1e-12)
 
 
+def test_scores_of_huge_counts_are_as_exact_as_an_election_assumes():
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 60
+
+    def log_factorial(n):  # Stirling with Decimal, exact far beyond double precision for n this large
+        n = Decimal(n)
+        two_pi = Decimal("6.283185307179586476925286766559005768394338798750211641949889")
+        return n * n.ln() - n + (two_pi * n).ln() / 2 + 1 / (12 * n) - 1 / (360 * n**3) + 1 / (1260 * n**5) - 1 / (1680 * n**7)
+
+    for row in ([10**9, 3 * 10**9, 7 * 10**8], [10**12, 12345], [65, 64], [1000, 999]):
+        n = sum(row)
+        exact = log_factorial(n) - sum(log_factorial(k) for k in row) + sum(k * (Decimal(k) / n).ln() for k in row)
+        assert abs(log_likelihood(np.array([row], float))[0] - float(exact)) < 2**-22
+
+
 @pytest.mark.parametrize("utility", [AIC, BIC], ids=["aic", "bic"])
 @pytest.mark.parametrize("categories, most", [(1, 60), (2, 60), (3, 14), (4, 7)])
 def test_adding_a_record_moves_the_score_within_its_declared_interval(utility, categories, most):

@@ -1,0 +1,109 @@
+"""Sanitizing, correcting and synthesizing the voter release against merely drawing that many numpy Laplace numbers.
+
+Also: growth of the cost with the number of cells, and peak memory in a process of its own. `python -m benchmarks.tree`
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from schemas.domain import Domain, load_domain
+from schemas.release import Method, Privacy, Release, ReleaseSpec
+from steps_engine.consistency import correct
+from steps_engine.counting import Counts, count_codes
+from steps_engine.noise import SeededSource, SystemSource
+from steps_engine.planning import make_plan
+from steps_engine.sanitize import sanitize
+from steps_engine.synthesis import synthesize
+from steps_engine.tree import build_tree
+
+VOTER = Path(__file__).parents[1] / "examples" / "youth-voter" / "dataset.yaml"
+ORDER = (("voted",), ("college",))
+
+
+def voter_counts() -> tuple[Domain, Counts]:
+    from steps_engine.encoding import encode
+    from steps_engine.standin import youth_voter
+
+    domain = load_domain(VOTER)
+    return domain, count_codes(encode(youth_voter(44_821, SeededSource(1)), domain))
+
+
+def square_domain(cells: int) -> tuple[Domain, Counts]:
+    """Two attributes that make about `cells` cells, one record in a hundred cells."""
+    side = round(cells**0.5)
+    attributes = tuple({"name": name, "kind": "integer", "bounds": (0, side - 1)} for name in ("a", "b"))
+    domain = Domain(name="square", population="nobody", attributes=attributes)
+    return domain, count_codes(np.random.default_rng(1).integers(0, side, (cells // 100, 2)))
+
+
+def prepare(domain: Domain, counts: Counts, method: Method):
+    spec = ReleaseSpec(name="bench", dataset="-", source="-", privacy=Privacy(epsilon=1), method=method)
+    plan = make_plan(Release(spec=spec, domain=domain, folder="."))
+    return plan, build_tree(domain, plan, counts, SystemSource()), counts
+
+
+def release(plan, tree, counts) -> None:
+    source = SystemSource()
+    consistent = correct(tree, sanitize(tree, counts, plan, source), plan, source)
+    for which in range(1, plan.sets + 1):
+        synthesize(tree, consistent, which, source)
+
+
+def cpu(work, repeats: int = 5) -> float:
+    """Median CPU seconds: the machine is shared."""
+    taken = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+def growth(sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)) -> tuple[float, dict[int, float]]:
+    """Exponent of cost in cells (1: linear), from the two largest sizes, and seconds per size."""
+    seconds = {}
+    for cells in sizes:
+        ready = prepare(*square_domain(cells), Method(order=("a",)))
+        seconds[cells] = cpu(lambda ready=ready: release(*ready), repeats=3)
+    last, before = sizes[-1], sizes[-2]
+    return float(np.log(seconds[last] / seconds[before]) / np.log(last / before)), seconds
+
+
+def peak_memory() -> float:
+    """MiB at the peak of one voter release, in a process of its own."""
+    code = "from benchmarks.tree import *; release(*prepare(*voter_counts(), Method(order=ORDER, sets={'count': 5}))); print(memory())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def memory() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure() -> dict[str, float]:
+    ready = prepare(*voter_counts(), Method(order=ORDER, sets={"count": 5}))
+    plan, tree, _ = ready
+    draws = plan.sets * sum(tree.widths()[1:])
+    ours = cpu(lambda: release(*ready))
+    laplace = cpu(lambda: np.random.default_rng(0).laplace(scale=15.0, size=draws))
+    exponent, seconds = growth()
+    return {
+        "voter release / numpy Laplace of as many numbers (at most 8)": ours / laplace,
+        "voter release, CPU seconds": ours,
+        "peak memory, MiB (below 1024)": peak_memory(),
+        "exponent of cost in cells, 10^6 to 10^7 (1: linear)": exponent,
+        **{f"CPU seconds at {cells:,} cells": value for cells, value in seconds.items()},
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))

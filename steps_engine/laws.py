@@ -1,0 +1,114 @@
+"""The laws of noise as exact tables: thresholds that random bits are compared with. Nothing here is random.
+
+Every threshold is a rational function of exp(−q), q rational and not 0, hence irrational (Lindemann): it never equals a
+binary fraction, so that enough digits settle each floor and each comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache, partial
+
+import numpy as np
+
+BASE = 256  # a scale above DIRECT is split into digits of this base
+DIRECT = 32
+OPEN = np.iinfo(np.int16).min  # marks a slot that 16 bits do not settle
+
+_ONES = 2**64 - 1
+_GUARD = 20  # decimal digits spent on rounding and cancellation
+
+
+def exp_minus(x: Fraction, digits: int) -> Decimal:
+    """exp(−x) for rational x ≥ 0, relative error below 10^−digits: Decimal rounds quotient and exp correctly."""
+    context = _context(digits + 3 + len(str(int(x))))
+    return context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
+
+
+def floor_of(real: Callable[[int], Decimal], bits: int) -> int:
+    """⌊2^bits·t⌋ of an irrational t > 0, where real(digits) is t with relative error below 10^(20 − digits).
+
+    >>> floor_of(lambda digits: exp_minus(Fraction(1), digits), 10)  # 1024/e = 376.7…
+    376
+    """
+    digits = _GUARD + 10 + bits // 3
+    while True:
+        context = _context(digits)
+        scaled = context.multiply(real(digits), 1 << bits)
+        margin = context.scaleb(scaled, _GUARD + 1 - digits)
+        low, high = int(context.subtract(scaled, margin)), int(context.add(scaled, margin))
+        if low == high:
+            return low
+        digits *= 2
+
+
+def _context(digits: int) -> Context:
+    return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law on the integers low…high, given by tail(k, digits): P(Y < k) if k ≤ 0, P(Y ≥ k) if k ≥ 1."""
+
+    tail: Callable[[int, int], Decimal]
+    low: float
+    high: float
+
+    def floor(self, k: int, bits: int) -> int:
+        """⌊2^bits·P(Y < k)⌋; above 0 through the tail t = P(Y ≥ k): ⌊2^bits·(1 − t)⌋ = 2^bits − 1 − ⌊2^bits·t⌋."""
+        part = floor_of(partial(self.tail, k), bits)
+        return part if k <= 0 else (1 << bits) - 1 - part
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A law's thresholds floors[i] = ⌊2^64·P(Y < first + i)⌋, and its value for each settled head of 16 bits."""
+
+    law: Law
+    first: int
+    floors: np.ndarray
+    slots: np.ndarray
+
+
+def tabulate(law: Law) -> Table:
+    """Thresholds from 0 outwards, each way up to the first that 64 bits cannot tell from the law's end."""
+    k, floors = 0, []
+    while k > law.low and (not floors or floors[-1] > 0):
+        floors.append(law.floor(k, 64))
+        k -= 1
+    floors.reverse()
+    first, k = k + 1, 1
+    while k <= law.high and (not floors or floors[-1] < _ONES):
+        floors.append(law.floor(k, 64))
+        k += 1
+    thresholds = np.array(floors, np.uint64)
+    start = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+    below = np.searchsorted(thresholds, start, "left")
+    settled = below == np.searchsorted(thresholds, start | np.uint64(2**48 - 1), "right")
+    return Table(law, first, thresholds, np.where(settled, first - 1 + below, OPEN).astype(np.int16))
+
+
+def _block_tail(scale: Fraction, width: int, k: int, digits: int) -> Decimal:
+    """Tails of ⌊X/width⌋: P(X < width·k) = α^(1 − width·k)/(1 + α), P(X ≥ width·k) = α^(width·k)/(1 + α)."""
+    steps, context = 1 - width * k if k <= 0 else width * k, _context(digits)
+    return context.divide(exp_minus(steps / scale, digits), context.add(1, exp_minus(1 / scale, digits)))
+
+
+def _digit_tail(scale: Fraction, k: int, digits: int) -> Decimal:
+    """P(D ≥ k) = (β^k − β^256)/(1 − β^256) for a base-256 digit D of a geometric number; β = exp(−1/scale)."""
+    end, context = exp_minus(BASE / scale, digits), _context(digits)
+    return context.divide(context.subtract(exp_minus(k / scale, digits), end), context.subtract(1, end))
+
+
+@lru_cache(maxsize=32)
+def two_sided_geometric_tables(scale: Fraction) -> tuple[Table, ...]:
+    """The block ⌊X/256^J⌋ and the J lower digits, as independent tables; J = 0 up to the scale DIRECT."""
+    width, digits = 1, []
+    while scale > DIRECT * width:
+        digits.append(tabulate(Law(partial(_digit_tail, scale / width), 0, BASE - 1)))
+        width *= BASE
+    return tabulate(Law(partial(_block_tail, scale, width), -math.inf, math.inf)), *digits

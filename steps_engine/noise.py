@@ -1,0 +1,263 @@
+"""Noise is drawn here, and only here: counts, elections, shuffles.
+
+No floating-point rounding decides an outcome. A draw compares random bits with a real number; where the bits at hand
+leave that open, more bits and more digits are taken until it is settled. PRIVACY.md has the proofs, by function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from steps_engine.laws import BASE, OPEN, Law, Table, exp_minus, floor_of, two_sided_geometric_tables
+
+LARGEST_SCALE = 2**40
+FARTHEST = 2**62  # a noise this far out has probability below exp(−2^22); it is refused, so that int64 never overflows
+GRID = Fraction(1, 2**20)  # scores are floored to whole multiples of this public step
+SCORE_LIMIT = 2**40
+
+_CHUNK = 2**18  # draws made at a time: bounds temporary memory
+_MARGIN = 2.0**-44  # over a hundred times the error of exp in double precision
+
+
+class Source(Protocol):
+    """Independent, uniformly random machine words."""
+
+    def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class SystemSource:
+    """The operating system's randomness: the only source a release may use."""
+
+    def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
+        return np.frombuffer(os.urandom(n * np.dtype(dtype).itemsize), dtype)
+
+
+class SeededSource:
+    """A repeatable stream, for tests and studies on public data. A seed is a path of whole numbers and words.
+
+    >>> SeededSource(7).child("tree", 3)
+    SeededSource((7, 'tree', 3))
+    """
+
+    def __init__(self, seed: int | str | tuple[int | str, ...]) -> None:
+        path = seed if isinstance(seed, tuple) else (seed,)
+        self.path = tuple(part if isinstance(part, str) else operator.index(part) for part in path)
+        self._bits = np.random.PCG64(int.from_bytes(hashlib.sha256(repr(self.path).encode()).digest(), "big"))
+
+    def __repr__(self) -> str:
+        return f"SeededSource({self.path!r})"
+
+    def child(self, *key: int | str) -> SeededSource:
+        """An independent stream named by `key`; child(a).child(b) is child(a, b)."""
+        return SeededSource(self.path + key)
+
+    def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
+        return self._bits.random_raw(-(-n * np.dtype(dtype).itemsize // 8)).view(dtype)[:n]
+
+
+@dataclass
+class _Uniform:
+    """A uniform real in [0, 1) of which `bits` binary digits, `head`, are drawn so far."""
+
+    head: int
+    bits: int
+    source: Source
+
+    def below(self, floor: Callable[[int], int]) -> bool:
+        """u < t for an irrational t with floor(bits) = ⌊2^bits·t⌋; draws on while both share all their digits."""
+        while self.head == floor(self.bits):
+            self.head = self.head << 64 | int(self.source.words(1, np.uint64)[0])
+            self.bits += 64
+        return self.head < floor(self.bits)
+
+
+# --- counts
+
+
+def two_sided_geometric(scale: Fraction, size: int, source: Source) -> np.ndarray:
+    """`size` independent integers with P(X = x) ∝ exp(−|x|/scale), exactly (Ghosh, Roughgarden, Sundararajan 2012).
+
+    >>> two_sided_geometric(Fraction(15), 5, SeededSource(1)).tolist()
+    [2, -27, 8, -8, -11]
+    """
+    if not isinstance(scale, Fraction):
+        raise TypeError(f"a noise scale is an exact Fraction; found {type(scale).__name__}")
+    if not 0 < scale <= LARGEST_SCALE:
+        raise ValueError(f"a noise scale lies above 0 and at most at 2^40; found {scale}")
+    block, *digits = two_sided_geometric_tables(scale)
+    width = BASE ** len(digits)
+    noise = np.empty(size, np.int64)
+    for part in _chunks(size, 1):
+        blocks = _draw(block, part.stop - part.start, source)
+        if max(blocks.max(), -blocks.min()) >= FARTHEST // width:
+            raise OverflowError("a noise beyond 2^62 was drawn and is refused (probability below exp(−2^22))")
+        if digits:
+            rest = sum(_draw(digit, blocks.size, source) << 8 * j for j, digit in enumerate(digits))
+            blocks = width * blocks + np.where(blocks < 0, width - 1 - rest, rest)
+        noise[part] = blocks
+    return noise
+
+
+def variance(scale: Fraction) -> float:
+    """Var(X) = 2α/(1 − α)² of two_sided_geometric, α = exp(−1/scale).
+
+    >>> round(variance(Fraction(15)), 4)
+    449.8334
+    """
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+
+
+def _draw(table: Table, size: int, source: Source) -> np.ndarray:
+    """`size` values of the table's law: 16 bits each, and more only where these do not settle the value."""
+    head = source.words(size, np.uint16)
+    short = table.slots[head]
+    unsettled = np.flatnonzero(short == OPEN)
+    values = short.astype(np.int64)
+    values[unsettled] = _settle(table, head[unsettled], source)
+    return values
+
+
+def _settle(table: Table, head: np.ndarray, source: Source) -> np.ndarray:
+    """Values for heads that 16 bits leave open: 48 more bits, and a walk where these equal a threshold's."""
+    bits = head.astype(np.uint64) << np.uint64(48) | source.words(head.size, np.uint64) >> np.uint64(16)
+    place = np.searchsorted(table.floors, bits, "right")
+    values = table.first - 1 + place
+    for i in np.flatnonzero((place > 0) & (table.floors[place - 1] == bits)):
+        values[i] = _walk(table.law, int(values[i]), int(bits[i]), source)
+    return values
+
+
+def _walk(law: Law, k: int, head: int, source: Source) -> int:
+    """The value k with P(Y < k) ≤ u < P(Y < k + 1), for the u that begins with the 64 bits `head`."""
+    u = _Uniform(head, 64, source)
+    while k > law.low and u.below(partial(law.floor, k)):
+        k -= 1
+    while k < law.high and not u.below(partial(law.floor, k + 1)):
+        k += 1
+    return k
+
+
+# --- elections
+
+
+def permute_and_flip(
+    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, source: Source
+) -> np.ndarray:
+    """The elected column of each row: in random order, the first accepted (McKenna, Sheldon 2020).
+
+    A column is accepted with probability exp(−ε·(best − score)/spread), where one record moves all scores of a row by
+    amounts at most `spread` apart. Each coin is tossed at most once, so the first accepted in a uniformly random order
+    is a uniform choice among all accepted; the best column always is.
+    """
+    return _elect(_any_accepted, scores, eligible, epsilon, spread, source)
+
+
+def exponential_mechanism(
+    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, source: Source
+) -> np.ndarray:
+    """The elected column of each row, P(column) ∝ exp(ε·score/spread) (McSherry, Talwar 2007), by rejection."""
+    return _elect(_first_accepted, scores, eligible, epsilon, spread, source)
+
+
+def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fraction, source: Source) -> np.ndarray:
+    for name, value in (("epsilon", epsilon), ("spread", spread)):
+        if not isinstance(value, Fraction) or value <= 0:
+            raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
+    eligible = np.asarray(eligible, bool)
+    losses = _losses(np.asarray(scores, np.float64), eligible)
+    # Floor and floating-point error, each below GRID, widen the spread by less than 2·GRID + 4·GRID.
+    rate = epsilon * GRID / (spread + 6 * GRID)
+    chosen = np.empty(len(losses), np.int64)
+    for part in _chunks(*losses.shape):
+        chosen[part] = choose(losses[part], eligible[part], rate, source)
+    return chosen
+
+
+def _losses(scores: np.ndarray, eligible: np.ndarray) -> np.ndarray:
+    """best − score in whole multiples of GRID, 0 where not eligible."""
+    if scores.ndim != 2 or scores.shape != eligible.shape or not eligible.any(axis=1).all():
+        raise ValueError("an election takes scores and eligibility of one shape, with an eligible column in each row")
+    if not (np.abs(scores[eligible]) < SCORE_LIMIT).all():
+        raise ValueError("an eligible score is not finite, or not below 2^40; check the utility")
+    units = np.floor(np.where(eligible, scores, 0.0) * GRID.denominator).astype(np.int64)
+    best = np.where(eligible, units, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
+    return np.where(eligible, best - units, 0)
+
+
+def _flip(losses: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
+    """Independent coins with P(heads) = exp(−loss·rate), exactly: double precision decides only beyond _MARGIN."""
+    bits = source.words(losses.size, np.uint64).reshape(losses.shape)
+    gap = np.exp(losses * -float(rate)) - bits * 2.0**-64
+    heads = gap > 0
+    for i in zip(*np.nonzero(np.abs(gap) <= _MARGIN), strict=True):
+        chance = partial(exp_minus, int(losses[i]) * rate)
+        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, source).below(partial(floor_of, chance))
+    return heads
+
+
+def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
+    accepted = eligible & _flip(losses, rate, source)
+    pick = integers_below(accepted.sum(axis=1), len(accepted), source)
+    return (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
+
+
+def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
+    """Each round makes as many uniform proposals per undecided row as there are columns: P(none accepted) < 1/e."""
+    columns, counts = np.argsort(~eligible, axis=1, kind="stable"), eligible.sum(axis=1)
+    chosen, undecided = np.empty(len(losses), np.int64), np.arange(len(losses))
+    while undecided.size:
+        shape = undecided.size, losses.shape[1]
+        places = integers_below(np.repeat(counts[undecided], shape[1]), math.prod(shape), source).reshape(shape)
+        proposals = np.take_along_axis(columns[undecided], places, axis=1)
+        accepted = _flip(np.take_along_axis(losses[undecided], proposals, axis=1), rate, source)
+        first, done = accepted.argmax(axis=1), accepted.any(axis=1)
+        chosen[undecided[done]] = proposals[done, first[done]]
+        undecided = undecided[~done]
+    return chosen
+
+
+# --- uniform choices
+
+
+def integers_below(bound: int | np.ndarray, n: int, source: Source) -> np.ndarray:
+    """n integers, each uniform on 0…bound − 1 (one bound, or one for each): words below 2^64 mod bound are redrawn."""
+    bounds = np.broadcast_to(np.asarray(bound), n)
+    if bounds.dtype.kind not in "iu" or (n and not (0 < bounds.min() and bounds.max() < 2**63)):
+        raise ValueError("a bound is a whole number from 1 to 2^63 − 1")
+    bounds = bounds.astype(np.uint64)
+    excess = (np.uint64(2**64 - 1) - bounds + np.uint64(1)) % bounds
+    bits = source.words(n, np.uint64).copy()
+    while (redraw := np.flatnonzero(bits < excess)).size:
+        bits[redraw] = source.words(redraw.size, np.uint64)
+    return (bits % bounds).astype(np.int64)
+
+
+def permutation(n: int, source: Source) -> np.ndarray:
+    """A uniformly random order of 0…n − 1: the order of n distinct random keys (all redrawn when two are equal)."""
+    while True:
+        keys = source.words(n, np.uint64)
+        order = np.argsort(keys)
+        ranked = keys[order]
+        if (ranked[1:] != ranked[:-1]).all():
+            return order
+
+
+def uniform(n: int, source: Source) -> np.ndarray:
+    """n multiples of 2^−53 in [0, 1), each equally likely: for post-processing, never for noise."""
+    return (source.words(n, np.uint64) >> np.uint64(11)) * 2.0**-53
+
+
+def _chunks(rows: int, columns: int) -> Iterator[slice]:
+    step = max(1, _CHUNK // max(1, columns))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
