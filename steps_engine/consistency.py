@@ -17,7 +17,7 @@ import pyarrow as pa
 from schemas import tables
 from schemas.plan import Plan
 from steps_engine import noise
-from steps_engine.nodes import Tree
+from steps_engine.nodes import Layer, Tree
 from steps_engine.sanitize import NoisyCounts, kinds_of_nodes
 from steps_engine.whole import whole_numbers
 
@@ -51,8 +51,8 @@ class ConsistentCounts:
 class Weights:
     """The data-independent half of least squares, per layer, root first."""
 
-    own: tuple[np.ndarray | float, ...]  # S/(V+S): how much of z is the node's own noisy count
-    gain: tuple[np.ndarray | None, ...]  # a = U/S_parent: how much of the parent's correction a child takes
+    own: tuple[np.ndarray, ...]  # S/(V+S): how much of z is the node's own noisy count
+    gain: tuple[np.ndarray, ...]  # a = U/S_parent: how much of the parent's correction a child takes
     variance: tuple[np.ndarray, ...]  # T
 
 
@@ -88,39 +88,40 @@ def variances(tree: Tree, plan: Plan) -> list[np.ndarray]:
 
 def least_squares_weights(tree: Tree, variance: list[np.ndarray]) -> Weights:
     """Both passes of U, S and T: they depend on the tree and the plan alone."""
-    depths = len(tree.layers)
-    up, own, below = [None] * (depths + 1), [None] * (depths + 1), [None] * (depths + 1)
-    for depth in range(depths, -1, -1):
-        own_variance = variance[depth]
-        has_children = np.zeros(len(own_variance), dtype=bool)
-        below[depth] = np.zeros(len(own_variance))
-        if depth < depths:
-            has_children[tree.layers[depth].families] = True
-            below[depth] = tree.layers[depth].sum_up(up[depth + 1], len(own_variance))
-        measured = np.isfinite(own_variance)
-        finite = np.where(measured, own_variance, 0.0)
-        total = np.where(finite + below[depth] > 0, finite + below[depth], 1.0)
-        share = np.where(finite == 0, 1.0, below[depth] / total)
-        own[depth] = np.where(measured, np.where(has_children, share, 1.0), 0.0)
-        up[depth] = np.where(measured, own[depth] * finite, below[depth])
-    gain, spread = [None], [up[0]]
+    up, own, below = [variance[-1]], [np.ones(1)], [np.zeros(1)]  # the last layer holds leaves only: U = V
+    for layer, spread in zip(reversed(tree.layers), reversed(variance[:-1]), strict=True):
+        below.insert(0, layer.sum_up(up[0], len(spread)))
+        own.insert(0, _own_share(layer, spread, below[0]))
+        up.insert(0, np.where(np.isfinite(spread), own[0] * np.where(np.isfinite(spread), spread, 0.0), below[0]))
+    gain, spread = [np.zeros(1)], [up[0]]
     for depth, layer in enumerate(tree.layers):
-        siblings = layer.hand_down(np.where(below[depth] > 0, below[depth], 1.0))
-        gain.append(up[depth + 1] / siblings)
-        spread.append(up[depth + 1] * (1 - gain[-1]) + gain[-1] ** 2 * layer.hand_down(spread[-1]))
-    return Weights(tuple(own), tuple(gain), tuple(np.maximum(t, 0.0) for t in spread))
+        share = layer.hand_down(np.where(below[depth] > 0, below[depth], 1.0))
+        np.divide(up[depth + 1], share, out=share)
+        gain.append(share)
+        spread.append(up[depth + 1] * (1 - share))
+        spread[-1] += share**2 * layer.hand_down(spread[-2])
+    return Weights(tuple(own), tuple(gain), tuple(np.maximum(t, 0.0, out=t) for t in spread))
+
+
+def _own_share(layer: Layer, variance: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """S/(V+S): 0 for a node that is not measured, 1 for one that is known or has no children."""
+    measured, parents = np.isfinite(variance), np.zeros(len(variance), dtype=bool)
+    parents[layer.families] = True
+    finite = np.where(measured, variance, 0.0)
+    share = below / np.where(finite + below > 0, finite + below, 1.0)
+    return np.where(measured, np.where(parents & (finite > 0), share, 1.0), 0.0)
 
 
 def least_squares(tree: Tree, weights: Weights, noisy: list[np.ndarray]) -> list[np.ndarray]:
     """z on the way up, h on the way down; root first."""
-    mixed = [None] * len(noisy)
+    result = [None] * len(noisy)
     sums = [None] * len(tree.layers)
-    mixed[-1] = noisy[-1].astype(float)
+    result[-1] = noisy[-1].astype(float)
     for depth in range(len(tree.layers) - 1, -1, -1):
-        sums[depth] = tree.layers[depth].sum_up(mixed[depth + 1], len(noisy[depth]))
-        mixed[depth] = weights.own[depth] * noisy[depth] + (1 - weights.own[depth]) * sums[depth]
-    result = [mixed[0]]
+        sums[depth] = tree.layers[depth].sum_up(result[depth + 1], len(noisy[depth]))
+        result[depth] = weights.own[depth] * noisy[depth] + (1 - weights.own[depth]) * sums[depth]
     for depth, layer in enumerate(tree.layers):
-        residual = layer.hand_down(result[depth] - sums[depth])
-        result.append(mixed[depth + 1] + weights.gain[depth + 1] * residual)
+        correction = layer.hand_down(result[depth] - sums[depth])
+        correction *= weights.gain[depth + 1]
+        result[depth + 1] += correction
     return result

@@ -28,21 +28,19 @@ def project(layer: Layer, estimate: np.ndarray, totals: np.ndarray) -> tuple[np.
     Michelot's iteration: τ = (Σh − total)/size over the children still positive; it only grows, so dropping those at or
     below it ends at the projection. Returns the positive children, their values, and how many each family keeps.
     """
-    kept, values, sizes = np.arange(len(estimate)), estimate, layer.fanout
+    kept, values, sizes = None, estimate, layer.fanout
     totals = totals[layer.families].astype(float)
     while True:
         families = np.flatnonzero(sizes)
         first = (np.cumsum(sizes) - sizes)[families]
-        sums = np.zeros(len(sizes))
-        if len(values):
-            sums[families] = np.add.reduceat(values, first)
-        tau = np.repeat((sums - totals)[families] / sizes[families], sizes[families])
-        positive = values > tau
-        if positive.all():
-            return kept, values - tau, sizes
+        sums = np.add.reduceat(values, first) if len(values) else np.zeros(0)
+        above = values - np.repeat((sums - totals[families]) / sizes[families], sizes[families])
+        positive = np.flatnonzero(above > 0)
+        if len(positive) == len(values):
+            return np.arange(len(values)) if kept is None else kept, above, sizes
         sizes = sizes.copy()
-        sizes[families] = np.add.reduceat(positive, first, dtype=np.int64)
-        kept, values = kept[positive], values[positive]
+        sizes[families] = np.diff(np.searchsorted(positive, np.append(first, len(values))))
+        kept, values = positive if kept is None else kept[positive], values[positive]
 
 
 def round_keeping_sums(values: np.ndarray, sizes: np.ndarray, totals: np.ndarray, source: noise.Source) -> np.ndarray:
