@@ -1,0 +1,187 @@
+"""Write-once Parquet: a stage's artifact exists whole, sealed and unchanged, or not at all.
+
+A draw's file has one possible name per charge, so of two writers one links it and the other reads that one.
+Linked but not sealed (a writer died in between): the file is whole, since it was synced before it was linked, and
+nobody has read it; it is adopted by sealing it, never drawn again. Not linked: nothing left the process, and the draw
+is repeated under the same charge. Sealed but missing or different: the charge is burnt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.errors import EvidenceBroken, InfrastructureFault, StepsError
+
+from .entries import NAME, Entry, must_be_name
+from .files import disk_faults, keep, private_folder, sweep, sync_folder, temporary
+from .home import Home
+from .keys import keyed_hash, secret_key
+from .ledger import open_ledger
+from .releases import BEFORE_DRAW, CLOSED, MAY_FOLLOW, attempt_of, current, find_seal, is_draw, must_follow, state_of
+
+Side = Literal["confidential", "public"]
+
+
+class Reference(BaseModel):
+    """What travels between tasks in place of a table. A confidential one says nothing about the content."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: str = Field(pattern=f"^{NAME.pattern}$")
+    stage: str = Field(pattern=f"^{NAME.pattern}$")
+    side: Side
+    id: str = Field(pattern="^[0-9a-f]{32}$")
+    digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+
+
+class Store:
+    """The artifacts of one home. Confidential ones are sealed by a keyed hash, under names that say nothing."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.ledger = open_ledger(home)
+        self._key = secret_key(home, "artifacts")
+
+    def write(self, release: str, stage: str, table: pa.Table, schema: pa.Schema, side: Side) -> Reference:
+        """Writes and seals a stage's table, or returns the one that is already there. A draw needs a charge first."""
+        table = _declared(table, schema, _name(release, stage))
+        if stage not in BEFORE_DRAW:
+            must_follow("seal", release, self.ledger.entries(release=release))
+        folder = private_folder(private_folder(self._folder(side, release)) / stage)
+        with temporary(folder) as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            identity = self._identity(release, stage, Path(file.name).read_bytes())
+            keep(file, self._path(side, release, stage, identity))
+        return self._seal(release, stage, side, identity)
+
+    def read(self, reference: Reference) -> pa.Table:
+        """The table, if it is sealed and byte for byte what was sealed."""
+        history = self.ledger.entries(release=reference.release)
+        seals = history if reference.stage in BEFORE_DRAW else [find_seal(history, reference.stage)]
+        seal = next((e for e in seals if e and e.kind == "seal" and _reference(e) == reference), None)
+        name = _name(reference.release, reference.stage)
+        if seal is None:
+            raise EvidenceBroken(f"{name} is not sealed under this reference, so it is not read. Run it again.")
+        content = self._content(seal)
+        if content is None:
+            raise EvidenceBroken(f"{name} was sealed and is now missing or different. Run it again.")
+        return pq.read_table(pa.BufferReader(content))
+
+    def find(self, release: str, stage: str) -> Reference | None:
+        """The stage's sealed artifact; None when it has to be made. A lost draw burns its charge."""
+        name, history = _name(release, stage), self.ledger.entries(release=release)
+        seal, state = find_seal(history, stage), state_of(history)
+        if seal is None:
+            return self._adopt(release, stage) if state in MAY_FOLLOW["seal"] else None
+        if self._content(seal) is not None:
+            return _reference(seal)
+        is_drawn = state != "burnt" and any(is_draw(entry) for entry in current(history))
+        if stage in BEFORE_DRAW and (state in CLOSED or not is_drawn):
+            return None
+        lost = f"{name} was sealed and is now missing or different"
+        if state in CLOSED:
+            raise EvidenceBroken(f"{lost}; the release is {state} and stays so. Restore the file from its backup.")
+        self.ledger.burn(release, f'the sealed stage "{stage}" is missing or different')
+        raise EvidenceBroken(f"{lost}: its charge is burnt. To run it again, a new charge of the same ε is needed.")
+
+    def forget_confidential(self, release: str, stages: Iterable[str]) -> None:
+        """Deletes these stages' confidential files, sealed or not; safe to repeat."""
+        for stage in stages:
+            _name(release, stage)
+            folder = self._folder("confidential", release) / stage
+            sweep(folder)
+            with disk_faults(folder):
+                for path in folder.glob("*.parquet"):
+                    path.unlink(missing_ok=True)
+                if folder.is_dir():
+                    sync_folder(folder)
+
+    def clean(self, release: str) -> None:
+        """Removes the temporary files that killed processes of this release left; those of live ones stay."""
+        must_be_name("release", release)
+        for side in get_args(Side):
+            sweep(self._folder(side, release))
+
+    def _folder(self, side: Side, release: str) -> Path:
+        return (self.home.confidential if side == "confidential" else self.home.staging) / release
+
+    def _path(self, side: Side, release: str, stage: str, identity: str) -> Path:
+        return self._folder(side, release) / stage / f"{identity}.parquet"
+
+    def _identity(self, release: str, stage: str, content: bytes = b"") -> str:
+        # A draw is named by its charge: there is one. What comes before it by its content: other data, other file.
+        if stage in BEFORE_DRAW:
+            named_by = f"{release}/{stage}/{keyed_hash(self._key, content)}"
+        else:
+            named_by = f"{release}#{attempt_of(self.ledger.entries(release=release))}/{stage}"
+        return keyed_hash(self._key, f"name:{named_by}".encode())[:32]
+
+    def _seal(self, release: str, stage: str, side: Side, identity: str) -> Reference:
+        """Seals the file that has the final name, whoever wrote it."""
+        path = self._path(side, release, stage, identity)
+        with disk_faults(path):
+            content = path.read_bytes()
+        try:
+            pq.read_metadata(pa.BufferReader(content))
+        except pa.ArrowException:
+            raise EvidenceBroken(f"{path} is not Parquet and was never sealed. Delete it and run again.") from None
+        size = len(content) if side == "public" else None  # a confidential file's size tells how many cells it holds
+        return _reference(self.ledger.seal(release, stage, side, identity, self._digest(side, content), size))
+
+    def _adopt(self, release: str, stage: str) -> Reference | None:
+        if stage in BEFORE_DRAW:
+            return None
+        identity = self._identity(release, stage)
+        sides = [side for side in get_args(Side) if self._path(side, release, stage, identity).exists()]
+        return self._seal(release, stage, sides[0], identity) if sides else None
+
+    def _digest(self, side: Side, content: bytes) -> str:
+        return keyed_hash(self._key, content) if side == "confidential" else hashlib.sha256(content).hexdigest()
+
+    def _content(self, seal: Entry) -> bytes | None:
+        """The file's bytes if they are the sealed ones."""
+        said = seal.details
+        path = self._path(said["side"], seal.release, said["stage"], said["id"])
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InfrastructureFault(f"cannot read {path}: {error.strerror}. Run again when it can be read.") from None
+        return content if hmac.compare_digest(self._digest(said["side"], content), said["digest"]) else None
+
+
+def _reference(seal: Entry) -> Reference:
+    said = seal.details
+    digest = said["digest"] if said["side"] == "public" else None
+    return Reference(release=seal.release, stage=said["stage"], side=said["side"], id=said["id"], digest=digest)
+
+
+def _name(release: str, stage: str) -> str:
+    return f'stage "{must_be_name("stage", stage)}" of release "{must_be_name("release", release)}"'
+
+
+def _declared(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """The table in exactly the declared schema, without pandas' notes. Messages name columns, never values."""
+    if table.column_names != schema.names:
+        raise StepsError(f"{name} must have columns {', '.join(schema.names)}; got {', '.join(table.column_names)}.")
+    columns = []
+    for field in schema:
+        try:
+            column = table[field.name].cast(field.type)
+        except pa.ArrowException:
+            raise StepsError(f'{name}: column "{field.name}" cannot be stored as {field.type} without loss.') from None
+        if column.null_count and not field.nullable:
+            raise StepsError(f'{name}: column "{field.name}" must not have missing values.')
+        columns.append(column)
+    notes = {key: value for key, value in (schema.metadata or {}).items() if key != b"pandas"}
+    return pa.Table.from_arrays(columns, schema=schema.with_metadata(notes or None))

@@ -1,0 +1,195 @@
+"""The ledger's table on SQLite or PostgreSQL; the database itself refuses to forget or to overspend."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import sqlalchemy as sql
+from sqlalchemy import exc
+
+from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError, StepsError
+
+from .entries import KINDS
+from .files import alone, disk_faults
+from .home import Home
+
+SCHEMA_VERSION = 1
+PATIENCE = 30.0  # seconds to wait for another writer
+
+_METADATA = sql.MetaData()
+_BIG = sql.BigInteger().with_variant(sql.Integer, "sqlite")
+
+META = sql.Table("meta", _METADATA, sql.Column("schema_version", sql.Integer, primary_key=True), sqlite_strict=True)
+ENTRIES = sql.Table(
+    "entries",
+    _METADATA,
+    sql.Column("seq", _BIG, primary_key=True, autoincrement=False),
+    sql.Column("at", sql.Text, nullable=False),
+    sql.Column("actor", sql.Text, nullable=False),
+    sql.Column("kind", sql.Text, nullable=False),
+    sql.Column("population", sql.Text, index=True),
+    sql.Column("release", sql.Text, index=True),
+    sql.Column("key", sql.Text, nullable=False, unique=True),
+    sql.Column("amount", _BIG, nullable=False),
+    sql.Column("granted_after", _BIG, nullable=False),
+    sql.Column("charged_after", _BIG, nullable=False),
+    sql.Column("body", sql.Text, nullable=False),
+    sql.Column("previous", sql.Text, nullable=False, unique=True),
+    sql.Column("hash", sql.Text, nullable=False, unique=True),
+    sql.CheckConstraint("charged_after <= granted_after", name="never_beyond_the_grant"),
+    sql.CheckConstraint("seq >= 1 AND amount >= 0 AND charged_after >= 0", name="never_negative"),
+    sql.CheckConstraint("kind IN ('" + "', '".join(KINDS) + "')", name="known_kind"),
+    sql.CheckConstraint("(kind IN ('grant', 'charge')) = (amount > 0)", name="only_grants_and_charges_have_amounts"),
+    sqlite_strict=True,
+)
+
+_SQLITE_TRIGGERS = (
+    "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+    # INSERT OR REPLACE deletes without firing delete triggers: an entry may only come after all others.
+    "CREATE TRIGGER only_append BEFORE INSERT ON entries"
+    " WHEN NEW.seq <> (SELECT COALESCE(MAX(seq), 0) + 1 FROM entries)"
+    " OR EXISTS (SELECT 1 FROM entries WHERE key = NEW.key OR hash = NEW.hash OR previous = NEW.previous)"
+    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+)
+_POSTGRESQL_TRIGGERS = (
+    "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
+    " $$ BEGIN RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'integrity_constraint_violation'; END $$",
+    "CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON entries FOR EACH ROW EXECUTE FUNCTION refuse_change()",
+    "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON entries FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
+)
+_TRIGGERS = {"sqlite": _SQLITE_TRIGGERS, "postgresql": _POSTGRESQL_TRIGGERS}
+_CREATION_LOCK = 0x57E95  # PostgreSQL's advisory lock for making the tables
+
+
+@dataclass(frozen=True)
+class Database:
+    """A ledger's tables. Reading sees a snapshot; writing is alone, all or nothing, and durable when the block ends."""
+
+    engine: sql.Engine
+    name: str  # without a password
+    lock: Path | None  # SQLite: its own locking alone lets some writers wait for many seconds
+    patience: float
+
+    @contextmanager
+    def reading(self) -> Iterator[sql.Connection]:
+        with self._faults(), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sql.Connection]:
+        with self._alone(), self._faults(), self.engine.connect() as connection:
+            with connection.execution_options(writes=True).begin():
+                if self.lock is None:  # the row lock makes the chain serial across hosts
+                    connection.execute(sql.select(META).with_for_update())
+                yield connection
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self.lock is None:
+            yield
+        else:
+            with alone(self.lock, self.patience):
+                yield
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            self._explain(error)
+
+    def _explain(self, error: exc.DBAPIError) -> NoReturn:
+        # The statement and its values stay out of the message: exceptions are shown and stored elsewhere.
+        said = (str(error.orig).splitlines() or [""])[0]
+        if isinstance(error, exc.IntegrityError):
+            text = f"the ledger {self.name} refused an entry that breaks its rules. Nothing was written; verify it."
+            raise EvidenceBroken(text) from None
+        if type(error) is exc.DatabaseError:
+            text = f"{self.name} is not a readable ledger ({said}). Restore it from its newest backup."
+            raise EvidenceBroken(text) from None
+        text = f"the ledger {self.name} is busy, locked or out of reach ({said}). Nothing was written; run again later."
+        raise InfrastructureFault(text) from None
+
+
+def open_database(home: Home, patience: float = PATIENCE) -> Database:
+    """The tables of this home's ledger, made on first use; those of a newer version are left untouched."""
+    database = _postgresql(home.ledger_url, patience) if home.ledger_url else _sqlite(home.ledger_file, patience)
+    is_empty = database.lock is not None and home.ledger_file.stat().st_size == 0
+    if is_empty or not _is_made(database):
+        _make(database)
+    return database
+
+
+def _sqlite(path: Path, patience: float) -> Database:
+    with disk_faults(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    url = sql.URL.create("sqlite", database=str(path))
+    arguments = {"timeout": patience, "isolation_level": None}
+    engine = sql.create_engine(url, poolclass=sql.NullPool, hide_parameters=True, connect_args=arguments)
+
+    @sql.event.listens_for(engine, "connect")
+    def _durable(connection, _record) -> None:
+        connection.execute("PRAGMA synchronous = FULL")
+
+    @sql.event.listens_for(engine, "begin")
+    def _begin(connection) -> None:
+        # A deferred transaction that turns into a writing one fails at once when another writer came first.
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return Database(engine, str(path), path.with_suffix(".lock"), patience)
+
+
+def _postgresql(url: str, patience: float) -> Database:
+    try:
+        address = sql.make_url(url).set(drivername="postgresql+psycopg")
+    except (exc.ArgumentError, ValueError):
+        raise SpecError("STEPS_LEDGER cannot be read as a URL. Write postgresql://user@host:port/database.") from None
+    settings = f"-c lock_timeout={round(patience * 1000)} -c synchronous_commit=on"
+    engine = sql.create_engine(
+        address,
+        poolclass=sql.NullPool,
+        hide_parameters=True,
+        isolation_level="READ COMMITTED",  # what is read after the row lock is what was committed before it
+        connect_args={"options": settings, "connect_timeout": max(2, round(patience))},
+    )
+    return Database(engine, address.render_as_string(hide_password=True), None, patience)
+
+
+def _is_made(database: Database) -> bool:
+    with database.reading() as connection:
+        tables = {META.name, ENTRIES.name} & set(sql.inspect(connection).get_table_names())
+        if not tables:
+            return False
+        version = connection.scalar(sql.select(META.c.schema_version)) if META.name in tables else None
+    if version is None or ENTRIES.name not in tables:
+        raise EvidenceBroken(f"the ledger {database.name} lacks one of its tables. Restore it from its newest backup.")
+    if version > SCHEMA_VERSION:
+        raise StepsError(
+            f"the ledger {database.name} was made by a newer version of this software (format {version}; "
+            f"this one knows {SCHEMA_VERSION}). Nothing was touched; upgrade and run again."
+        )
+    return True
+
+
+def _make(database: Database) -> None:
+    with database._alone():
+        if database.lock is not None:
+            with database._faults(), database.engine.connect() as connection:
+                connection.connection.driver_connection.execute("PRAGMA journal_mode = WAL")
+        with database._faults(), database.engine.connect() as connection:
+            with connection.execution_options(writes=True).begin():
+                if database.lock is None:
+                    connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+                if sql.inspect(connection).has_table(META.name):
+                    return  # another process made them meanwhile
+                _METADATA.create_all(connection, checkfirst=False)
+                for statement in _TRIGGERS[connection.dialect.name]:
+                    connection.exec_driver_sql(statement)
+                connection.execute(sql.insert(META).values(schema_version=SCHEMA_VERSION))

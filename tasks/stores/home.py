@@ -1,0 +1,64 @@
+"""Where state lives on disk: the ledger, confidential/, staging/, public/, keys/ and the anchor."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.errors import SpecError
+
+from .files import open_folder, private_folder
+
+
+@dataclass(frozen=True)
+class Home:
+    """One installation's state. Folders are made on first use; what is not public is for the owner alone."""
+
+    path: Path
+    ledger_url: str | None = None  # PostgreSQL; None: the SQLite file of this home
+    anchor_path: Path | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path).absolute())
+        if self.ledger_url is not None and not self.ledger_url.startswith(("postgresql://", "postgresql+psycopg://")):
+            raise SpecError("STEPS_LEDGER must be a PostgreSQL URL such as postgresql://user@host/ledger, or unset.")
+
+    @classmethod
+    def from_environment(cls, override: str | None = None) -> Home:
+        """--home, else STEPS_HOME, else .steps; with STEPS_LEDGER and STEPS_ANCHOR when they are set."""
+        anchor = os.environ.get("STEPS_ANCHOR")
+        return cls(
+            path=Path(override or os.environ.get("STEPS_HOME") or ".steps"),
+            ledger_url=os.environ.get("STEPS_LEDGER") or None,
+            anchor_path=Path(anchor).absolute() if anchor else None,
+        )
+
+    @property
+    def folder(self) -> Path:
+        return open_folder(self.path)
+
+    @property
+    def confidential(self) -> Path:
+        return private_folder(self.folder / "confidential")
+
+    @property
+    def staging(self) -> Path:
+        """Paid-for artifacts that nobody has approved yet: outside confidential/, not yet in public/."""
+        return private_folder(self.folder / "staging")
+
+    @property
+    def public(self) -> Path:
+        return open_folder(self.folder / "public")
+
+    @property
+    def keys(self) -> Path:
+        return private_folder(self.folder / "keys")
+
+    @property
+    def ledger_file(self) -> Path:
+        return self.folder / "ledger.db"
+
+    @property
+    def anchor_file(self) -> Path:
+        return self.anchor_path or self.folder / "anchor.log"

@@ -1,0 +1,122 @@
+"""A release's life as the ledger tells it: which state its entries leave it in, and what may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from schemas.errors import SpecError
+
+from .entries import Entry
+
+# Made from public inputs or from records alone: making them again gives the same. Every other stage holds a draw.
+BEFORE_DRAW = frozenset({"plan", "cells", "validation"})
+
+# Which states an entry may follow; a published release can be neither burnt nor undone.
+MAY_FOLLOW = {
+    "seal": {"charged", "drawn", "waiting", "approved", "published"},
+    "approve": {"drawn", "waiting"},
+    "reject": {"drawn", "waiting"},
+    "abandon": {"charged", "drawn", "waiting", "approved", "burnt"},
+    "burn": {"charged", "drawn", "waiting", "approved"},
+    "publish": {"drawn", "approved"},
+    "evaluate": {"published"},
+}
+_LEAVES = {
+    "charge": "charged",
+    "approve": "approved",
+    "reject": "rejected",
+    "abandon": "abandoned",
+    "burn": "burnt",
+    "publish": "published",
+    "evaluate": "evaluated",
+}
+CLOSED = frozenset({"rejected", "abandoned", "published", "evaluated"})
+
+
+@dataclass(frozen=True)
+class ReleaseState:
+    """What `steps releases` shows. ε in 10⁻⁹: of the last charge, and of all charges when an earlier one was burnt."""
+
+    name: str
+    population: str
+    epsilon: int
+    charged: int
+    attempt: int
+    state: str
+    actor: str
+    at: str
+    approver: str | None
+    hashes: dict[str, str]
+
+
+def state_of(history: Iterable[Entry]) -> str:
+    """The state that a release's entries, in order, leave it in."""
+    state, needs_approval = "uncharged", False
+    for entry in history:
+        if entry.kind == "charge":
+            needs_approval = entry.details["context"].get("approval") == "required"
+        if entry.kind != "seal":
+            state = _LEAVES[entry.kind]
+        elif state == "charged" and is_draw(entry):
+            state = "waiting" if needs_approval else "drawn"
+    return state
+
+
+def is_draw(entry: Entry) -> bool:
+    return entry.kind == "seal" and entry.details["stage"] not in BEFORE_DRAW
+
+
+def must_follow(kind: str, release: str, history: Sequence[Entry]) -> None:
+    """Refuses an entry that the release's state does not allow."""
+    state = state_of(history)
+    if state not in MAY_FOLLOW[kind]:
+        found = "has not been charged" if state == "uncharged" else f"is {state}"
+        allowed = " or ".join(sorted(MAY_FOLLOW[kind]))
+        advice = f"See: steps show {release}"
+        raise SpecError(f'release "{release}" {found}; {kind} is for a release that is {allowed}. {advice}')
+
+
+def current(history: Sequence[Entry]) -> list[Entry]:
+    """The entries since the last charge, that charge included: what a burnt charge left behind counts no more."""
+    starts = [place for place, entry in enumerate(history) if entry.kind == "charge"]
+    return list(history[starts[-1] :]) if starts else []
+
+
+def attempt_of(history: Iterable[Entry]) -> int:
+    """How often the release was charged; above 1 only after a burnt charge."""
+    return sum(entry.kind == "charge" for entry in history)
+
+
+def find_seal(history: Sequence[Entry], stage: str) -> Entry | None:
+    """The last seal of the stage; of a draw only under the current charge, and none once that is burnt."""
+    under_charge = [] if state_of(history) == "burnt" else current(history)
+    among = history if stage in BEFORE_DRAW else under_charge
+    return next((e for e in reversed(among) if e.kind == "seal" and e.details["stage"] == stage), None)
+
+
+def find_decision(history: Sequence[Entry]) -> Entry | None:
+    return next((entry for entry in current(history) if entry.kind in ("approve", "reject")), None)
+
+
+def summarise(history: Sequence[Entry]) -> ReleaseState:
+    """The state of a release that was charged at least once."""
+    life, decision = current(history), find_decision(history)
+    charge = life[0]
+    hashes = {name: charge.details[name] for name in ("plan_hash", "spec_hash")}
+    seals = [entry.details for entry in life if is_draw(entry)]
+    hashes |= {seal["stage"]: seal["digest"] for seal in seals if seal["side"] == "public"}
+    for entry in life:
+        hashes |= {"manifest_hash": entry.details["manifest_hash"]} if entry.kind == "publish" else {}
+    return ReleaseState(
+        name=charge.release,
+        population=charge.population,
+        epsilon=charge.amount,
+        charged=sum(entry.amount for entry in history if entry.kind == "charge"),
+        attempt=attempt_of(history),
+        state=state_of(history),
+        actor=charge.actor,
+        at=charge.at,
+        approver=decision.details["who"] if decision and decision.kind == "approve" else None,
+        hashes=hashes,
+    )

@@ -1,0 +1,301 @@
+"""What the store promises: written once, read only when sealed and unchanged, nothing confidential in sight."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import hashlib
+import os
+import pickle
+import stat
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError, StepsError
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.files import temporary
+
+SCHEMA = pa.schema([pa.field("cell", pa.int64(), nullable=False), pa.field("count", pa.int32(), nullable=False)])
+TABLE = pa.table({"cell": [3, 5, 8], "count": [10, 20, 30]})
+OTHER = pa.table({"cell": [3, 5, 8], "count": [11, 19, 30]})
+
+
+@pytest.fixture
+def store(home, ask) -> Store:
+    """A store whose release "voter-1" is charged."""
+    made = Store(home)
+    made.ledger.grant("youth", 10**9, "pilot")
+    made.ledger.charge(ask())
+    return made
+
+
+def _file(store: Store, reference: Reference):
+    [path] = store.home.path.rglob(f"{reference.id}.parquet")
+    return path
+
+
+@pytest.mark.parametrize("side", ["public", "confidential"])
+def test_what_is_written_is_read_in_the_declared_schema(store, side):
+    reference = store.write("voter-1", "noisy", TABLE, SCHEMA, side)
+    assert store.read(reference) == TABLE.cast(SCHEMA)
+    assert store.find("voter-1", "noisy") == reference
+    assert Reference.model_validate_json(reference.model_dump_json()) == reference
+
+
+@pytest.mark.parametrize("side", ["public", "confidential"])
+def test_a_second_draw_finds_the_first(store, side):
+    first = store.write("voter-1", "noisy", TABLE, SCHEMA, side)
+    before = _file(store, first).read_bytes()
+    assert store.write("voter-1", "noisy", OTHER, SCHEMA, side) == first
+    assert _file(store, first).read_bytes() == before
+    assert len(list(store.home.path.rglob("*.parquet"))) == 1
+
+
+def test_what_no_draw_has_touched_follows_the_data(store):
+    first = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    assert store.write("voter-1", "cells", TABLE, SCHEMA, "confidential") == first
+    other = store.write("voter-1", "cells", OTHER, SCHEMA, "confidential")
+    assert other != first
+    assert store.read(first) == TABLE.cast(SCHEMA)
+    assert store.read(other) == OTHER.cast(SCHEMA)
+
+
+def test_no_draw_is_written_before_a_charge(store):
+    with pytest.raises(SpecError, match="has not been charged"):
+        store.write("voter-2", "noisy", TABLE, SCHEMA, "public")
+    assert list(store.home.path.rglob("*.parquet")) == []
+    store.write("voter-2", "cells", TABLE, SCHEMA, "confidential")
+
+
+def _lose(path, how):
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(path.read_bytes()[:-7])
+    else:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("side", ["public", "confidential"])
+@pytest.mark.parametrize("how", ["missing", "truncated", "flipped"])
+def test_a_lost_draw_burns_its_charge_and_a_new_one_draws_anew(store, ask, side, how):
+    reference = store.write("voter-1", "noisy", TABLE, SCHEMA, side)
+    _lose(_file(store, reference), how)
+    with pytest.raises(EvidenceBroken, match="missing or different"):
+        store.read(reference)
+    with pytest.raises(EvidenceBroken, match="its charge is burnt.*new charge"):
+        store.find("voter-1", "noisy")
+    assert store.ledger.state("voter-1") == "burnt"
+    assert store.find("voter-1", "noisy") is None
+    with pytest.raises(SpecError, match="is burnt"):
+        store.write("voter-1", "noisy", OTHER, SCHEMA, side)
+    assert store.ledger.charge(ask()).attempt == 2
+    assert store.find("voter-1", "noisy") is None
+    again = store.write("voter-1", "noisy", OTHER, SCHEMA, side)
+    assert again.id != reference.id and store.read(again) == OTHER.cast(SCHEMA)
+    with pytest.raises(EvidenceBroken, match="not sealed"):
+        store.read(reference)
+    assert store.ledger.account("youth").charged == 2 * 10**8
+
+
+def test_lost_cells_are_made_again_before_a_draw_and_burn_the_charge_after_it(store):
+    cells = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    _file(store, cells).unlink()
+    assert store.find("voter-1", "cells") is None
+    assert store.write("voter-1", "cells", TABLE, SCHEMA, "confidential") == cells
+    store.write("voter-1", "noisy", OTHER, SCHEMA, "public")
+    assert store.find("voter-1", "cells") == cells
+    _file(store, cells).unlink()
+    with pytest.raises(EvidenceBroken, match="burnt"):
+        store.find("voter-1", "cells")
+
+
+def test_a_published_release_is_not_burnt_by_a_lost_file(store):
+    noisy = store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    cells = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    store.ledger.publish("voter-1", "manifest")
+    _file(store, cells).unlink()
+    assert store.find("voter-1", "cells") is None
+    _file(store, noisy).unlink()
+    with pytest.raises(EvidenceBroken, match="is published and stays so"):
+        store.find("voter-1", "noisy")
+    assert store.ledger.state("voter-1") == "published"
+
+
+def test_an_unsealed_file_is_adopted_and_not_drawn_again(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.ledger), "seal", lambda *_, **__: (_ for _ in ()).throw(InfrastructureFault("busy")))
+        with pytest.raises(InfrastructureFault):
+            store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    assert store.ledger.sealed("voter-1", "noisy") is None
+    reference = store.write("voter-1", "noisy", OTHER, SCHEMA, "public")
+    assert store.read(reference) == TABLE.cast(SCHEMA)
+
+
+def test_an_unsealed_file_that_is_no_parquet_is_not_sealed(store):
+    name = store._identity("voter-1", "noisy")
+    folder = store.home.staging / "voter-1" / "noisy"
+    folder.mkdir(parents=True)
+    (folder / f"{name}.parquet").write_bytes(b"planted")
+    with pytest.raises(EvidenceBroken, match="not Parquet and was never sealed"):
+        store.find("voter-1", "noisy")
+    assert store.ledger.sealed("voter-1", "noisy") is None
+
+
+def test_only_a_sealed_reference_is_read(store):
+    reference = store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    for forged in ({"id": "0" * 32}, {"digest": "0" * 64}, {"release": "voter-2"}, {"side": "confidential"}):
+        with pytest.raises(EvidenceBroken, match="not sealed"):
+            store.read(reference.model_copy(update=forged))
+
+
+@pytest.mark.parametrize("field", ["release", "stage", "id"])
+@pytest.mark.parametrize("value", ["../../etc/passwd", "/etc/passwd", "a/b", "", "..", "a\n"])
+def test_a_reference_cannot_name_a_path(store, field, value):
+    good = store.write("voter-1", "noisy", TABLE, SCHEMA, "public").model_dump()
+    with pytest.raises(ValueError):
+        Reference(**good | {field: value})
+
+
+def test_a_planted_pickle_is_never_opened(store, tmp_path):
+    canary = tmp_path / "executed"
+
+    class Planted:
+        def __reduce__(self):
+            return builtins.open, (str(canary), "w")
+
+    reference = store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    path = _file(store, reference)
+    (path.parent / "noisy.pkl").write_bytes(pickle.dumps(Planted()))
+    path.write_bytes(pickle.dumps(Planted()))
+    with pytest.raises(EvidenceBroken):
+        store.read(reference)
+    with pytest.raises(EvidenceBroken):
+        store.find("voter-1", "noisy")
+    assert not canary.exists()
+    pickle.loads(pickle.dumps(Planted())).close()  # noqa: S301  the control: opened, it would have run
+    assert canary.exists()
+
+
+def test_no_plain_hash_size_or_name_of_confidential_content_is_outside_the_file(store):
+    reference = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    public = store.write("voter-1", "noisy", OTHER, SCHEMA, "public")
+    path = _file(store, reference)
+    ledger = b"".join(file.read_bytes() for file in store.home.path.glob("ledger.db*"))
+    content = path.read_bytes()
+    for algorithm in ("sha256", "sha1", "md5", "sha512", "blake2b"):
+        digest = hashlib.new(algorithm, content).hexdigest()
+        assert digest.encode() not in ledger and digest[:16] not in path.name + reference.model_dump_json()
+    assert store.ledger.sealed("voter-1", "cells").details["size"] is None
+    assert reference.digest is None
+    assert hashlib.sha256(_file(store, public).read_bytes()).hexdigest().encode() in ledger  # the control
+
+
+def test_another_installation_seals_the_same_counts_with_another_hash(store, tmp_path):
+    from tasks.stores.home import Home
+
+    other = Store(Home(tmp_path / "other"))
+    other.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    seals = [each.ledger.sealed("voter-1", "cells").details for each in (store, other)]
+    assert seals[0]["digest"] != seals[1]["digest"] and seals[0]["id"] != seals[1]["id"]
+
+
+def test_exact_counts_are_forgotten_and_forgetting_is_repeatable(store):
+    store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    store.write("voter-1", "cells", OTHER, SCHEMA, "confidential")
+    kept = store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    for _ in range(2):
+        store.forget_confidential("voter-1", ["cells", "never-written"])
+        assert list(store.home.confidential.rglob("*.parquet")) == []
+    assert store.read(kept) == TABLE.cast(SCHEMA)
+
+
+def test_cleaning_spares_a_living_writer(store):
+    store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    folder = store.home.staging / "voter-1" / "noisy"
+    (folder / ".writing-dead").write_bytes(b"half a file")
+    with temporary(folder) as living:
+        store.clean("voter-1")
+        assert [path.name for path in folder.glob(".writing-*")] == [os.path.basename(living.name)]
+    assert list(folder.glob(".writing-*")) == []
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_what_is_confidential_is_for_its_owner_alone_whatever_the_umask(home, umask):
+    before = os.umask(umask)
+    try:
+        Store(home).write("voter-1", "cells", TABLE, SCHEMA, "confidential")
+    finally:
+        os.umask(before)
+    for path in [home.confidential, home.keys, *home.confidential.rglob("*"), *home.keys.rglob("*")]:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == 0o700 if path.is_dir() else mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("call", ["fsync", "link"])
+def test_a_full_disk_leaves_nothing_and_names_the_folder(store, monkeypatch, call):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (store.home.staging / "voter-1" / "noisy").mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, full)
+        with pytest.raises(InfrastructureFault, match="staging/voter-1.*No space left"):
+            store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    assert [path for path in store.home.staging.rglob("*") if path.is_file()] == []
+    assert store.read(store.write("voter-1", "noisy", TABLE, SCHEMA, "public")) == TABLE.cast(SCHEMA)
+
+
+def test_a_write_that_fails_midway_leaves_nothing(store, monkeypatch):
+    def fails(table, file, **_: object) -> None:
+        file.write(b"PAR1 and then the disk is full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", fails)
+        with pytest.raises(InfrastructureFault, match="No space left"):
+            store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
+    assert [path for path in store.home.staging.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        (pa.table({"cell": [1], "count": [2**40]}), 'column "count" cannot be stored as int32'),
+        (pa.table({"cell": [1.5], "count": [1]}), 'column "cell" cannot be stored as int64'),
+        (pa.table({"cell": ["secret"], "count": [1]}), 'column "cell" cannot be stored as int64'),
+        (pa.table({"cell": [None], "count": [1]}), 'column "cell" must not have missing values'),
+        (pa.table({"cell": [1]}), "must have columns cell, count"),
+        (pa.table({"count": [1], "cell": [1]}), "must have columns cell, count"),
+        (pa.table({"cell": [1], "count": [1], "extra": [1]}), "must have columns cell, count"),
+    ],
+)
+def test_a_table_that_is_not_as_declared_is_refused_without_its_values(store, table, says):
+    with pytest.raises(StepsError) as refused:
+        store.write("voter-1", "noisy", table, SCHEMA, "public")
+    assert says in str(refused.value)
+    assert "secret" not in str(refused.value) and str(2**40) not in str(refused.value)
+    assert refused.value.__cause__ is None and refused.value.__suppress_context__ == ("stored as" in says)
+    assert list(store.home.path.rglob("*.parquet")) == []
+
+
+def test_a_frame_leaves_no_pandas_notes(store):
+    frame = pd.DataFrame({"cell": [1, 2], "count": [3, 4]}, index=["ann", "bob"])
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    schema = SCHEMA.with_metadata({"pandas": "{}", "format": "1"})
+    path = _file(store, store.write("voter-1", "noisy", table, schema, "public"))
+    metadata = pq.read_schema(path).metadata
+    assert b"pandas" in table.schema.metadata and metadata == {b"format": b"1"}
+    assert b"ann" not in path.read_bytes()
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_an_empty_table_is_a_table(store):
+    reference = store.write("voter-1", "noisy", TABLE.slice(0, 0), SCHEMA, "public")
+    assert store.read(reference).num_rows == 0
