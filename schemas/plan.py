@@ -77,6 +77,7 @@ class Plan(Frozen):
     total: Literal["estimated", "public", "invariant"]
     epsilon: str  # decimal digits: what is charged
     sets: int
+    budget: Literal["split", "shared"] = "split"
     cells: int
     layers: tuple[LayerPlan, ...]
     election: ElectionPlan | None
@@ -86,11 +87,17 @@ class Plan(Frozen):
     spec_hash: str
 
     @property
+    def measurements(self) -> int:
+        """How often the counts are measured: once per set, or once for all."""
+        return self.sets if self.budget == "split" else 1
+
+    @property
     def hash(self) -> str:
         return digest(self.model_dump(mode="json", exclude={"seconds", "memory_bytes"}))
 
-    def count_draw(self, layer: int, set_: int, nodes: str) -> Draw:
-        return next(d for d in self.draws if (d.kind, d.layer, d.set, d.nodes) == ("count", layer, set_, nodes))
+    def count_draw(self, layer: int, measurement: int, nodes: str) -> Draw:
+        wanted = ("count", layer, measurement if self.budget == "split" else None, nodes)
+        return next(draw for draw in self.draws if (draw.kind, draw.layer, draw.set, draw.nodes) == wanted)
 
     def election_draw(self, layer: int) -> Draw:
         return next(d for d in self.draws if (d.kind, d.layer) == ("election", layer))

@@ -70,7 +70,7 @@ class Sets(Strict):
     """How many synthetic sets, and how they share the budget."""
 
     count: int = Field(default=1, ge=1, le=100)
-    budget: Literal["split"] = "split"
+    budget: Literal["split", "shared"] = "split"  # m measurements at ε/m each, or one at ε that all sets are drawn from
 
 
 def _grouped(order: Any) -> Any:

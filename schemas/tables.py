@@ -26,9 +26,9 @@ def cells(domain: Domain) -> pa.Schema:
     return pa.schema([*codes, pa.field("count", pa.int64(), nullable=False)])
 
 
-def noisy_counts(sets: int) -> pa.Schema:
-    """Noisy counts of every node, one column per set."""
-    columns = [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, sets + 1)]
+def noisy_counts(measurements: int) -> pa.Schema:
+    """Noisy counts of every node, one column per measurement: one for each set, or one that all sets share."""
+    columns = [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, measurements + 1)]
     return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *columns])
 
 

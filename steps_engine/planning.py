@@ -51,7 +51,9 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     draws = _election_draws(election, epsilon, factor, utilities)
     left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
-    draws += _count_draws(shape, shares, left / sets, sets, factor)
+    served = [None] if spec.method.sets.budget == "shared" else list(range(1, sets + 1))
+    each = left / len(served)
+    draws += _count_draws(shape, shares, each, served, factor)
     if (widest := max(draw.scale for draw in draws)) > noise.LARGEST_SCALE:
         raise SpecError(
             f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than can be "
@@ -60,8 +62,8 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     return Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
-        epsilon=show_nanos(spec.privacy.epsilon), sets=sets, cells=cells,
-        layers=_layers(shape, shares, left / sets, factor, spec.privacy.total),
+        epsilon=show_nanos(spec.privacy.epsilon), sets=sets, budget=spec.method.sets.budget, cells=cells,
+        layers=_layers(shape, shares, each, factor, spec.privacy.total),
         election=election, draws=tuple(draws),
         memory_bytes=2**27 + cells * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET),
         seconds=round(2 + cells * sets * SECONDS_PER_CELL_AND_SET, 1),
@@ -162,28 +164,31 @@ def _shares(asked: str | tuple[Fraction, ...], shape: Shape) -> tuple[Fraction, 
     return tuple(weight / sum(weights) for weight in weights)
 
 
-def _count_draws(shape: Shape, shares: tuple[Fraction, ...], per_set: Fraction, sets: int, factor: int) -> list[Draw]:
-    """One draw per layer and set; a branch that ends early spends the rest of its path in its last draw."""
+def _count_draws(
+    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, served: list[int | None], factor: int
+) -> list[Draw]:
+    """One draw per layer and measurement; a branch that ends early spends the rest of its path in its last draw."""
     draws = []
-    for set_ in range(1, sets + 1):
+    for set_ in served:
+        name = "all sets" if set_ is None else f"set {set_}"
         for layer in range(1, len(shares) + 1):
             last = layer == len(shares)
             kinds = {"inner": shares[layer - 1]} if not last else {}
             if shape.early[layer - 1]:
                 kinds["leaves"] = sum(shares[layer - 1 :], Fraction(0))
             for nodes, share in kinds.items():
-                epsilon = share * per_set
+                epsilon = share * each
                 draws.append(
                     Draw(
-                        name=f"set {set_}, layer {layer}, {nodes}", kind="count", mechanism="two_sided_geometric",
+                        name=f"{name}, layer {layer}, {nodes}", kind="count", mechanism="two_sided_geometric",
                         layer=layer, set=set_, nodes=nodes, sensitivity=factor, epsilon=epsilon, scale=factor / epsilon,
                     )  # fmt: skip
                 )
     return draws
 
 
-def _layers(shape: Shape, shares: tuple[Fraction, ...], per_set: Fraction, factor: int, total: str) -> tuple[LayerPlan, ...]:
-    errors = expected_errors(shape.nodes, [factor / (share * per_set) for share in shares], total)
+def _layers(shape: Shape, shares: tuple[Fraction, ...], each: Fraction, factor: int, total: str) -> tuple[LayerPlan, ...]:
+    errors = expected_errors(shape.nodes, [factor / (share * each) for share in shares], total)
     return tuple(
         LayerPlan(
             layer=i + 1, attributes=shape.attributes[i], nodes=shape.nodes[i],

@@ -16,16 +16,16 @@ from steps_engine.nodes import Layer, Tree
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """What was drawn: per layer, sets × nodes. `total` is the exact number of rows where that is public or invariant."""
+    """What was drawn: per layer, measurements × nodes. `total` is the exact number of rows where that is public or invariant."""
 
     layers: tuple[np.ndarray, ...]
     total: int | None
 
     def to_table(self) -> pa.Table:
-        sets = len(self.layers[0])
-        parts = [] if self.total is None else [_rows(0, np.full((sets, 1), self.total))]
+        measurements = len(self.layers[0])
+        parts = [] if self.total is None else [_rows(0, np.full((measurements, 1), self.total))]
         parts += [_rows(depth, counts) for depth, counts in enumerate(self.layers, start=1)]
-        return pa.concat_tables(parts).cast(tables.noisy_counts(sets))
+        return pa.concat_tables(parts).cast(tables.noisy_counts(measurements))
 
     @classmethod
     def from_table(cls, table: pa.Table) -> NoisyCounts:
@@ -45,11 +45,11 @@ def _rows(depth: int, counts: np.ndarray) -> pa.Table:
 def sanitize(tree: Tree, counts: Counts, plan: Plan, source: noise.Source) -> NoisyCounts:
     """Every node of every layer gets noise, empty ones too: a cell without noise would say that nobody is in it."""
     exact = tree.node_counts(counts)
-    noisy = tuple(np.tile(values, (plan.sets, 1)) for values in exact[1:])
+    noisy = tuple(np.tile(values, (plan.measurements, 1)) for values in exact[1:])
     for depth, (layer, counts_of) in enumerate(zip(tree.layers, noisy, strict=True), start=1):
-        for set_, row in enumerate(counts_of, start=1):
+        for measurement, row in enumerate(counts_of, start=1):
             for nodes, chosen in kinds_of_nodes(layer).items():
-                scale = plan.count_draw(depth, set_, nodes).scale
+                scale = plan.count_draw(depth, measurement, nodes).scale
                 row[chosen] += noise.two_sided_geometric(scale, _size(row, chosen), source)
     return NoisyCounts(noisy, None if plan.total == "estimated" else int(exact[0][0]))
 

@@ -1,0 +1,115 @@
+"""Plausible tables: the posterior of exact counts given noisy ones, by brute force; calibrated; zeros stay zeros."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from schemas.release import Method
+from steps_engine.consistency import correct
+from steps_engine.counting import Counts, count_codes
+from steps_engine.noise import SeededSource, two_sided_geometric
+from steps_engine.planning import make_plan
+from steps_engine.posterior import Prior, flat_weight
+from steps_engine.sanitize import sanitize
+from steps_engine.tree import build_tree
+from steps_engine.whole import whole_numbers
+from tests.steps_engine.shapes import domain, release
+
+
+def plain_posterior(noisy: np.ndarray, scale: float, top: int) -> np.ndarray:
+    """The same EM written cell by cell: rows are cells, columns exact counts 0…top."""
+    exact, prior = np.arange(top + 1), np.full(top + 1, 1 / (top + 1))
+    prior = prior / 2 + (exact == 0) / 2
+    for _ in range(200):
+        rows = np.array([np.exp(-np.abs(y - exact) / scale) * prior for y in noisy])
+        rows /= rows.sum(axis=1, keepdims=True)
+        prior = rows.sum(axis=0) + flat_weight(len(noisy)) / (top + 1)
+        prior /= prior.sum()
+    rows = np.array([np.exp(-np.abs(y - exact) / scale) * prior for y in noisy])
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def test_the_posterior_is_the_one_written_out_cell_by_cell():
+    rng = np.random.default_rng(2)
+    exact = np.where(rng.random(150) < 0.7, 0, rng.poisson(6, 150))
+    noisy = exact + two_sided_geometric(Fraction(2), 150, SeededSource(1))
+    found, plain = Prior.fit(noisy, Fraction(2)), plain_posterior(noisy, 2.0, int(noisy.max()))
+    assert found.step == 1
+    assert np.allclose(found.cumulative[noisy - found.lowest], np.cumsum(plain, axis=1), atol=1e-9)
+    mean = plain @ np.arange(plain.shape[1])
+    assert np.allclose(found.variances(noisy), plain @ np.arange(plain.shape[1]) ** 2 - mean**2, atol=1e-8)
+    draws = np.array([found.draw(noisy, SeededSource(i)) for i in range(2000)])
+    assert np.allclose(draws.mean(axis=0), mean, atol=0.35) and draws.min() >= 0
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40), Fraction(2000)])
+def test_draws_are_calibrated(scale):
+    """The exact count is exchangeable with its draws: it exceeds a draw as often as a draw exceeds it."""
+    rng = np.random.default_rng(int(scale * 2))
+    exact = np.where(rng.random(6000) < 0.6, 0, rng.gamma(1.0, 6 * float(scale) + 4, 6000)).astype(np.int64)
+    noisy = exact + two_sided_geometric(scale, len(exact), SeededSource(("y", str(scale))))
+    prior = Prior.fit(noisy, scale)
+    draws = np.array([prior.draw(noisy, SeededSource((i, str(scale)))) for i in range(19)])
+    rank = (draws < exact).sum(axis=0) + np.floor(rng.random(6000) * ((draws == exact).sum(axis=0) + 1)).astype(int)
+    frequency = np.bincount(rank, minlength=20) / 6000 * 20
+    assert abs(rank.mean() / 19 - 0.5) < 0.02 and np.all(np.abs(frequency - 1) < 0.25)
+
+
+def test_control_taking_noisy_counts_for_exact_ones_is_not_calibrated():
+    exact = np.repeat([0, 9], 3000)
+    noisy = exact + two_sided_geometric(Fraction(3), 6000, SeededSource(1))
+    draws = np.array([noisy + two_sided_geometric(Fraction(3), 6000, SeededSource(i)) for i in range(19)])
+    rank = (draws < exact).sum(axis=0)
+    assert abs(np.bincount(rank, minlength=20) / 6000 * 20 - 1).max() > 0.25
+
+
+def test_a_mostly_empty_table_is_recognised_as_such():
+    """The share of empty cells is that of the exact table; fresh noise around the estimate, projected, is a control."""
+    shape, rng = domain(60, 60), np.random.default_rng(4)
+    counts = Counts(np.stack([rng.permutation(60)[:40], rng.permutation(60)[:40]], axis=1).astype(np.int32), np.full(40, 50))
+    source = SeededSource(9)
+    plan = make_plan(release(shape, Method(decomposition="flat", sets={"count": 4, "budget": "shared"}), "0.5"))
+    tree = build_tree(shape, plan, None, None)
+    noisy = sanitize(tree, counts, plan, source)
+    drawn = correct(tree, noisy, plan, source).whole[1]
+    assert abs((drawn == 0).mean() - 3560 / 3600) < 0.03
+    fresh = noisy.layers[0][0] + two_sided_geometric(Fraction(2), 3600, source).astype(float)
+    crude = whole_numbers(tree, [np.array([fresh.sum()]), fresh], source)[1]
+    assert (crude == 0).mean() < 0.9
+
+
+def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
+    """A handful of cells must not look certain: 95% intervals from the between-set variance cover the exact counts."""
+    shape, exact = domain(2, 3), np.array([40, 0, 7, 12, 90, 3])
+    codes = np.array([divmod(i, 3) for i in range(6)])
+    counts = Counts(codes[exact > 0].astype(np.int32), exact[exact > 0])
+    covered = []
+    for i in range(150):
+        source = SeededSource(("few", i))
+        plan = make_plan(release(shape, Method(order=("x0",), sets={"count": 60, "budget": "shared"}), "1"))
+        tree = build_tree(shape, plan, None, None)
+        draws = correct(tree, sanitize(tree, counts, plan, source), plan, source).whole[2]
+        low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+        covered.append((low <= exact) & (exact <= high))
+    assert np.mean(covered) > 0.85
+
+
+def test_shared_sets_cost_one_measurement():
+    shape = domain(2, 3)
+    plan = make_plan(release(shape, Method(order=("x0",), sets={"count": 7, "budget": "shared"})))
+    assert sum(draw.epsilon for draw in plan.draws) == 1 and plan.measurements == 1 and plan.sets == 7
+    tree = build_tree(shape, plan, None, None)
+    noisy = sanitize(tree, count_codes(np.array([[0, 1]] * 9)), plan, SeededSource(1))
+    assert [layer.shape[0] for layer in noisy.layers] == [1, 1]
+
+
+def test_a_known_total_is_kept_by_every_plausible_table():
+    shape = domain(4, 5)
+    method = Method(order=("x0",), sets={"count": 3, "budget": "shared"})
+    plan = make_plan(release(shape, method, "0.5", total="invariant"))
+    tree, source = build_tree(shape, plan, None, None), SeededSource(5)
+    rows = np.random.default_rng(1).integers(0, 4, (77, 2))
+    assert (correct(tree, sanitize(tree, count_codes(rows), plan, source), plan, source).whole[0] == 77).all()
