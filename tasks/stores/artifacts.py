@@ -110,6 +110,7 @@ class Store:
         must_be_name("release", release)
         for side in get_args(Side):
             sweep(self._folder(side, release))
+        sweep(self.home.keys)
 
     def _folder(self, side: Side, release: str) -> Path:
         return (self.home.confidential if side == "confidential" else self.home.staging) / release

@@ -15,6 +15,8 @@ KINDS = ("grant", "charge", "seal", "approve", "reject", "abandon", "burn", "pub
 NO_HASH = "0" * 64  # what the first entry follows
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
+SHOWN = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body, what a proof shows in clear
+
 Head = tuple[int, str]  # the number and the hash of an entry
 
 
@@ -68,9 +70,9 @@ class Entry:
         return self.seq, self.hash
 
     def public_fields(self) -> dict[str, Any]:
-        """What a proof may show: the body (it holds the data's keyed fingerprint) only by its hash."""
-        shown = {name: value for name, value in vars(self).items() if name not in ("body", "previous", "hash")}
-        return shown | {"body_hash": sha256(self.body)}
+        """What a proof may show: who wrote it and the body (it holds the data's keyed fingerprint) only by their hash."""
+        public = {name: value for name, value in vars(self).items() if name not in ("actor", "body", "previous", "hash")}
+        return public | {"shown": _shown(self.body), "hidden": sha256(canonical([self.actor, self.body]))}
 
     def says(self, draft: Draft) -> bool:
         return all(getattr(self, field.name) == getattr(draft, field.name) for field in fields(draft))
@@ -87,6 +89,15 @@ def canonical(value: Any) -> str:
 
 def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shown(body: str) -> dict[str, Any]:
+    """The terms of a charge, for a proof that it was made for this plan; nothing of a body that is not a ledger's."""
+    try:
+        details = json.loads(body)
+    except ValueError:
+        return {}
+    return {name: details[name] for name in SHOWN if name in details} if isinstance(details, dict) else {}
 
 
 def content_hash(public_fields: dict[str, Any]) -> str:
