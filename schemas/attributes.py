@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -129,6 +129,11 @@ class _Ranged(_Attribute):
         return self
 
     @property
+    def edge_values(self) -> np.ndarray:
+        """Where the bins begin, and where the last one ends."""
+        return _edges(self)
+
+    @property
     def present(self) -> int:
         return len(self.edge_values) - 1
 
@@ -137,6 +142,11 @@ class _Ranged(_Attribute):
         shown = [self.show(edge) for edge in self.edge_values]
         ends = [")"] * (len(shown) - 2) + ["]"]
         return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
+
+
+@lru_cache(maxsize=4096)
+def _edges(attribute: _Ranged) -> np.ndarray:
+    return attribute._edge_values()  # not kept in the model: an array there would break comparison
 
 
 class Numeric(_Ranged):
@@ -156,8 +166,7 @@ class Numeric(_Ranged):
     def binned(self) -> bool:
         return True
 
-    @cached_property
-    def edge_values(self) -> np.ndarray:
+    def _edge_values(self) -> np.ndarray:
         return np.array(self.edges) if self.edges else np.linspace(*self.bounds, (self.bins or 1) + 1)
 
     @staticmethod
@@ -185,8 +194,7 @@ class Integer(_Ranged):
     def binned(self) -> bool:
         return bool(self.bins or self.edges)
 
-    @cached_property
-    def edge_values(self) -> np.ndarray:
+    def _edge_values(self) -> np.ndarray:
         """First number of each bin, then one past the upper bound."""
         low, high = self.bounds
         if self.edges:
@@ -220,8 +228,7 @@ class DateAttribute(_Ranged):
     def binned(self) -> bool:
         return bool(self.bins or self.edges)
 
-    @cached_property
-    def edge_values(self) -> np.ndarray:
+    def _edge_values(self) -> np.ndarray:
         """Days since 1970-01-01: the first of each bin, then one past the upper bound."""
         low, high = ((bound - EPOCH).days for bound in self.bounds)
         if self.edges:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-Rational = Annotated[
-    Fraction,
-    BeforeValidator(lambda value: Fraction(value) if isinstance(value, str | int) else value),
-    PlainSerializer(str, return_type=str),
-]
+_FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")  # "1e999999999" would be a number that no memory holds
+
+
+def _rational(value: Any) -> Fraction:
+    if isinstance(value, str) and not _FRACTION.fullmatch(value):
+        raise ValueError("a fraction is written a/b with whole numbers a and b")
+    return Fraction(value) if isinstance(value, str | int) and not isinstance(value, bool) else value
+
+
+Rational = Annotated[Fraction, BeforeValidator(_rational), PlainSerializer(str, return_type=str)]
 
 
 def canonical(value: Any) -> str:
@@ -87,16 +93,20 @@ class Plan(Frozen):
     spec_hash: str
 
     @property
+    def served(self) -> tuple[int | None, ...]:
+        """The set that each measurement of the counts serves: one per set, or None for one that serves all."""
+        return tuple(range(1, self.sets + 1)) if self.budget == "split" else (None,)
+
+    @property
     def measurements(self) -> int:
-        """How often the counts are measured: once per set, or once for all."""
-        return self.sets if self.budget == "split" else 1
+        return len(self.served)
 
     @property
     def hash(self) -> str:
         return digest(self.model_dump(mode="json", exclude={"seconds", "memory_bytes"}))
 
     def count_draw(self, layer: int, measurement: int, nodes: str) -> Draw:
-        wanted = ("count", layer, measurement if self.budget == "split" else None, nodes)
+        wanted = ("count", layer, self.served[measurement - 1], nodes)
         return next(draw for draw in self.draws if (draw.kind, draw.layer, draw.set, draw.nodes) == wanted)
 
     def election_draw(self, layer: int) -> Draw:

@@ -1,4 +1,4 @@
-"""Noise is drawn here, and only here: counts, elections, shuffles.
+"""★ NOISE IS DRAWN HERE, and only here: counts, elections, shuffles.
 
 No floating-point rounding decides an outcome. A draw compares random bits with a real number; where the bits at hand
 leave that open, more bits and more digits are taken until it is settled. PRIVACY.md has the proofs, by function.

@@ -51,7 +51,7 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     draws = _election_draws(election, epsilon, factor, utilities)
     left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
-    served = [None] if spec.method.sets.budget == "shared" else list(range(1, sets + 1))
+    served = (None,) if spec.method.sets.budget == "shared" else tuple(range(1, sets + 1))
     each = left / len(served)
     draws += _count_draws(shape, shares, each, served, factor)
     if (widest := max(draw.scale for draw in draws)) > noise.LARGEST_SCALE:
@@ -165,7 +165,7 @@ def _shares(asked: str | tuple[Fraction, ...], shape: Shape) -> tuple[Fraction, 
 
 
 def _count_draws(
-    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, served: list[int | None], factor: int
+    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, served: tuple[int | None, ...], factor: int
 ) -> list[Draw]:
     """One draw per layer and measurement; a branch that ends early spends the rest of its path in its last draw."""
     draws = []

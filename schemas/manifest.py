@@ -1,0 +1,183 @@
+"""The manifest: what a release promises, what it paid, and which files it consists of. Everything in it is public."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.budget import as_fraction, parse_nanos
+from schemas.domain import Name
+from schemas.plan import Draw, Frozen, Plan, Rational
+
+FORMAT = "steps-release/1"
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Moment = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?\+00:00$")]
+Whole = Annotated[int, Field(strict=True, ge=0, le=2**62)]
+
+MECHANISMS = {
+    "two_sided_geometric": "two-sided geometric noise (the exact discrete Laplace) on counts",
+    "permute_and_flip": "permute-and-flip elections of the attribute that splits a node",
+    "exponential": "exponential-mechanism elections of the attribute that splits a node",
+}
+
+
+class Guarantee(Frozen):
+    """What is promised to a person in the data, and what is not covered."""
+
+    definition: Literal["pure differential privacy"]
+    epsilon: str
+    neighbours: Literal["add_remove", "substitute"]
+    rows_per_person: int
+    sentence: str
+    mechanisms: tuple[str, ...]
+    unprotected: tuple[str, ...]
+
+
+class Composition(Frozen):
+    """How the draws on any way from the root to a leaf add up to ε, as exact fractions."""
+
+    elections: Rational
+    measurements: tuple[Rational, ...]  # one per set, or one that all sets share
+    sets: Annotated[int, Field(ge=1)]
+    total: Rational
+    sentence: str
+
+
+class ChargeEntry(Frozen):
+    """The public side of the ledger's entry that paid; `hidden` is the hash of the rest."""
+
+    seq: Whole
+    at: Moment
+    kind: Literal["charge"]
+    population: Name
+    release: Name
+    key: str
+    amount: Whole  # in 10⁻⁹ of ε, as are the two below
+    granted_after: Whole
+    charged_after: Whole
+    shown: dict[str, str | int]  # plan_hash, spec_hash, neighbours and unit as they were charged
+    hidden: Hash
+
+
+class LedgerProof(Frozen):
+    """The charge's place in the hash chain: from the entry before it, over the contents after it, to the head."""
+
+    charge: ChargeEntry
+    previous: Hash
+    later: tuple[Hash, ...]
+    head_seq: Whole
+    head: Hash
+
+
+class Code(Frozen):
+    """What computed the release."""
+
+    package: str
+    version: str
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}(-dirty)?$")] | None
+    python: str
+    dependencies: dict[str, str]
+
+
+class FileFacts(Frozen):
+    sha256: Hash
+    size: Whole
+
+
+class Manifest(Frozen):
+    """manifest.json, signed as a whole."""
+
+    format: Literal["steps-release/1"]
+    release: Name
+    population: Name
+    made_at: Moment
+    guarantee: Guarantee
+    composition: Composition
+    draws: tuple[Draw, ...]
+    plan_hash: Hash
+    spec_hash: Hash
+    ledger: LedgerProof
+    code: Code
+    files: dict[str, FileFacts]
+
+
+def guarantee_of(plan: Plan) -> Guarantee:
+    """The guarantee that a plan gives, in figures and in words."""
+    used = {draw.mechanism for draw in plan.draws}
+    return Guarantee(
+        definition="pure differential privacy",
+        epsilon=plan.epsilon,
+        neighbours=plan.neighbours,
+        rows_per_person=plan.rows_per_person,
+        sentence=_sentence(plan),
+        mechanisms=tuple(text for name, text in MECHANISMS.items() if name in used),
+        unprotected=_unprotected(plan),
+    )
+
+
+def _sentence(plan: Plan) -> str:
+    rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
+    change = {
+        "add_remove": f"had that person's data ({rows}) been left out",
+        "substitute": f"had that person's data ({rows}) been replaced by anybody else's",
+    }[plan.neighbours]
+    return (
+        f"For every person in the data: whatever can be seen in this release, or concluded from it, would have been about as "
+        f"likely {change}, with probabilities that differ by a factor of at most {_factor(plan.epsilon)} (ε = {plan.epsilon}); "
+        "this holds whatever anyone knows already, and whatever is done with the release later."
+    )
+
+
+def _factor(epsilon: str) -> str:
+    """
+    e^ε, rounded up: the sentence says "at most".
+
+    >>> _factor("1"), _factor("0.2"), _factor("40")
+    ('2.72', '1.23', 'e^40')
+    """
+    value = float(as_fraction(parse_nanos(epsilon)))
+    return f"{math.ceil(100 * math.exp(value)) / 100:,.2f}" if value <= 10 else f"e^{epsilon}"
+
+
+def _unprotected(plan: Plan) -> tuple[str, ...]:
+    total = {
+        "estimated": (),
+        "public": ("the number of rows, which is the same for all neighbouring data",),
+        "invariant": ("the exact number of rows, which is published outside the guarantee",),
+    }[plan.total]
+    return (
+        *total,
+        "the domain: attributes, categories, bounds, bins and rules, none of which come from the records",
+        "the plan, and that and when this release was made",
+        "that the records passed validation against the domain",
+    )
+
+
+def path_draws(plan: Plan, depth: int) -> tuple[Draw, ...]:
+    """The draws that touch one person whose leaf lies in layer `depth`: every election and count on the way down."""
+    return tuple(
+        draw
+        for draw in plan.draws
+        if (draw.layer < depth and (draw.kind == "election" or draw.nodes == "inner"))
+        or (draw.layer == depth and draw.kind == "count" and draw.nodes == "leaves")
+    )
+
+
+def composition_of(plan: Plan) -> Composition:
+    """Sums over the longest way; every other way costs the same, which `verify` checks."""
+    draws = path_draws(plan, len(plan.layers))
+    counts = [draw for draw in draws if draw.kind == "count"]
+    elections = sum((draw.epsilon for draw in draws if draw.kind == "election"), Fraction())
+    measurements = tuple(sum((d.epsilon for d in counts if d.set == set_), Fraction()) for set_ in plan.served)
+    return Composition(
+        elections=elections,
+        measurements=measurements,
+        sets=plan.sets,
+        total=sum((draw.epsilon for draw in draws), Fraction()),
+        sentence="Nodes of one layer hold different people, so a layer costs what one of its nodes costs; "
+        "layers, measurements and elections add up.",
+    )

@@ -1,0 +1,106 @@
+"""Checks of the published numbers: counts that add up over the tree, and synthetic rows that are those counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.plan import Plan
+from tasks.verify_tree import Branches
+
+MOST_ROWS = 2**40  # so that sums of whole numbers cannot overflow
+TOLERANCE = 1e-6
+
+
+def noisy_problems(branches: Branches, plan: Plan, table: pa.Table) -> Iterator[str]:
+    """Exactly the tree's nodes; the root only where the number of rows is not protected."""
+    if not _has_nodes(branches, table, with_root=plan.total != "estimated"):
+        yield "does not hold exactly the tree's nodes"
+    elif plan.total != "estimated" and len({table[f"noisy_{i}"][0].as_py() for i in range(1, plan.measurements + 1)}) > 1:
+        yield "gives different exact totals for different measurements"
+
+
+def consistent_problems(branches: Branches, plan: Plan, table: pa.Table) -> Iterator[str]:
+    """Children sum to their parent: estimates up to rounding, whole numbers exactly."""
+    if not _has_nodes(branches, table, with_root=True):
+        yield "does not hold exactly the tree's nodes"
+        return
+    estimate, error = table["estimate"].to_numpy(), table["standard_error"].to_numpy()
+    if not np.isfinite(estimate).all() or not (np.isfinite(error) & (error >= 0)).all():
+        yield "has an estimate or a standard error that is no number"
+    else:
+        for depth, parents, sums in _families(branches, estimate):
+            if (np.abs(parents - sums) > TOLERANCE * np.maximum(1.0, np.abs(parents))).any():
+                yield f"estimates in layer {depth} do not sum to those above"
+    for name in table.column_names[4:]:
+        whole = table[name].to_numpy()
+        if whole.min() < 0 or whole.max() > MOST_ROWS:
+            yield f"{name} has a count that is negative or too large"
+            continue
+        for depth, parents, sums in _families(branches, whole):
+            if (parents != sums).any():
+                yield f"{name} in layer {depth} does not sum to the layer above"
+
+
+def total_problems(plan: Plan, noisy: pa.Table, consistent: pa.Table) -> Iterator[str]:
+    """A total that is known is kept by every set."""
+    if plan.total != "estimated":
+        known = noisy["noisy_1"][0].as_py()
+        if any(consistent[f"whole_{i}"][0].as_py() != known for i in range(1, plan.sets + 1)):
+            yield "a set has another total than the one that is known"
+
+
+def record_problems(branches: Branches, records: pa.Table, whole: np.ndarray) -> Iterator[str]:
+    """Every row lies in an allowed cell, and each leaf's cell has as many rows as its whole number says."""
+    domain = branches.space.domain
+    codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
+    for j, attribute in enumerate(domain.attributes):
+        codes[:, j] = _codes(records[attribute.name], attribute)
+    if (codes < 0).any():
+        outside = [name for name, bad in zip(domain.names, (codes < 0).any(axis=0), strict=True) if bad]
+        yield f"has values outside the domain: {', '.join(outside)}"
+        return
+    cells = branches.space.cells(codes)
+    place = np.minimum(np.searchsorted(branches.cells, cells), len(branches.cells) - 1)
+    if (branches.cells[place] != cells).any():
+        yield "has a row that breaks a rule"
+    elif not np.array_equal(np.bincount(place, minlength=len(branches.cells)), whole[1:][branches.leaf_row]):
+        yield "does not have as many rows in each cell as its whole counts say"
+
+
+def _has_nodes(branches: Branches, table: pa.Table, with_root: bool) -> bool:
+    widths = ([1] if with_root else []) + [len(nodes) for nodes in branches.layers]
+    first = 0 if with_root else 1
+    if table.num_rows != sum(widths) or table["layer"].null_count or table["node"].null_count:
+        return False
+    depth = np.repeat(np.arange(first, first + len(widths)), widths)
+    node = np.concatenate([np.arange(width) for width in widths])
+    return np.array_equal(table["layer"].to_numpy(), depth) and np.array_equal(table["node"].to_numpy(), node)
+
+
+def _families(branches: Branches, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Per layer: the values of the nodes that have children, and the sums of those children. `values` has the root first."""
+    start, above = 1, values[:1]
+    for depth, nodes in enumerate(branches.layers, start=1):
+        here = values[start : start + len(nodes)]
+        first = np.flatnonzero(np.diff(nodes.parent, prepend=-1))
+        yield depth, above[nodes.parent[first]], np.add.reduceat(here, first)
+        start, above = start + len(nodes), here
+
+
+def _codes(column: pa.ChunkedArray, attribute) -> np.ndarray:
+    """Category codes of a published column, -1 for a value that the domain does not have."""
+    missing = -1 if attribute.missing_code is None else attribute.missing_code
+    if attribute.kind in ("categorical", "ordinal"):
+        codes = pc.index_in(column.cast(pa.string()), pa.array(attribute.categories)).fill_null(-1).to_numpy()
+    else:
+        kind = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.int32()}[attribute.kind]
+        values = column.cast(kind).fill_null(0).to_numpy()
+        edges = attribute.edge_values
+        top = values <= edges[-1] if attribute.kind == "numeric" else values < edges[-1]
+        codes = np.minimum(np.searchsorted(edges, values, side="right") - 1, attribute.present - 1)
+        codes = np.where((values >= edges[0]) & top, codes, -1)
+    return np.where(column.is_null().to_numpy(), missing, codes)
