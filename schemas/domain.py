@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from schemas import yaml
 from schemas.attributes import EPOCH, Attribute, _date
-from schemas.yaml import Strict
+from schemas.yaml import Strict, problem_at
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -69,10 +69,15 @@ class Domain(Strict):
         names = self.names
         if len({n.casefold() for n in names}) < len(names):
             twice = next(n for n in names if [m.casefold() for m in names].count(n.casefold()) > 1)
-            raise ValueError(f"attribute {twice!r} stands twice (upper and lower case count as the same)")
+            where = len(names) - 1 - [n.casefold() for n in reversed(names)].index(twice.casefold())
+            raise problem_at(("attributes", where), f"{twice!r} stands twice (upper and lower case count as the same)")
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} identifies people: it cannot be released as an attribute")
-        self.forbidden  # noqa: B018  every rule must refer to categories that exist
+        for number, rule in enumerate(self.rules):
+            try:
+                self._forbidden(rule)
+            except ValueError as error:
+                raise problem_at(("rules", number), str(error)) from None
         return self
 
     @property
@@ -92,7 +97,10 @@ class Domain(Strict):
     @cached_property
     def forbidden(self) -> tuple[dict[int, tuple[int, ...]], ...]:
         """Each rule as {attribute index: category codes that may not all meet}."""
-        return tuple({self.index(n): self._codes(n, value) for n, value in rule.never.items()} for rule in self.rules)
+        return tuple(self._forbidden(rule) for rule in self.rules)
+
+    def _forbidden(self, rule: Rule) -> dict[int, tuple[int, ...]]:
+        return {self.index(name): self._codes(name, value) for name, value in rule.never.items()}
 
     def index(self, name: str) -> int:
         if name not in self.names:
@@ -126,7 +134,7 @@ class Domain(Strict):
         ends = {key: (_date(v) - EPOCH).days if attribute.kind == "date" else float(v) for key, v in value.items()}
         low, high = ends.get("from", edges[0]), ends.get("below", edges[-1])
         if low not in edges or high not in edges or low >= high:
-            raise ValueError(f"{attribute.name}: a rule's range must begin and end on bin edges")
+            raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {_some(attribute.labels)}")
         return tuple(range(edges.index(low), edges.index(high)))
 
 

@@ -46,6 +46,11 @@ class Strict(BaseModel):
         return value
 
 
+def problem_at(path: tuple, text: str) -> PydanticCustomError:
+    """A problem that a model finds as a whole, but that stands on one line of the document."""
+    return PydanticCustomError("problem_at", "{text}", {"path": path, "text": text})
+
+
 @dataclass(frozen=True)
 class Document:
     """What a spec says, and the line on which each part of it stands."""
@@ -99,7 +104,7 @@ def validate(model: type[Model], document: Document) -> Model:
 
 def _explain(document: Document, problem: dict) -> str:
     path: tuple = ()
-    for part in problem["loc"]:  # the tags of unions are not keys of the document
+    for part in (*problem["loc"], *problem.get("ctx", {}).get("path", ())):  # the tags of unions are not keys of the document
         if (*path, part) in document.lines or problem["type"] == "missing":
             path = (*path, part)
     known = path

@@ -1,0 +1,207 @@
+"""Specs at the door: hostile YAML, wrong values and unknown keys are refused with file, line, key and what to write."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas import yaml
+from schemas.budget import parse_nanos, show_nanos
+from schemas.domain import load_domain
+from schemas.errors import SpecError
+from schemas.release import load_release
+
+DATASET = """\
+name: wages
+population: payroll
+expected_rows: 1000
+unit: {column: person, rows_per_person: 3, excess: drop}
+attributes:
+  - {name: sector, kind: categorical, categories: ["no", "yes"]}
+  - {name: age, kind: integer, bounds: [18, 22]}
+  - {name: wage, kind: numeric, bounds: [0, 100], bins: 4, missing: category, outside: clamp}
+  - {name: born, kind: date, bounds: [2000-01-01, 2003-12-31], edges: [2000-01-01, 2001-01-01, 2002-01-01, 2003-12-31]}
+rules:
+  - never: {sector: "yes", age: [18, 19]}
+  - never: {wage: {from: 50}, sector: "no"}
+  - never: {born: {below: 2001-01-01}, wage: null}
+"""
+RELEASE = """\
+name: wages-{year}q{quarter}
+dataset: dataset.yaml
+source: data/{year}/*.parquet
+privacy: {epsilon: 0.10}
+method:
+  decomposition: tree
+  order: [sector, [age, wage]]
+  sets: {count: 5, budget: shared}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(release: str = RELEASE, dataset: str = DATASET):
+        (tmp_path / "dataset.yaml").write_text(dataset)
+        (tmp_path / "release.yaml").write_text(release)
+        return tmp_path / "release.yaml"
+
+    return write
+
+
+def test_a_spec_says_what_was_written(write):
+    release = load_release(write(), now=datetime.datetime(2026, 11, 16, tzinfo=datetime.UTC))
+    assert release.name == "wages-2026q4" and release.source.endswith("data/2026/*.parquet")
+    assert release.spec.privacy.epsilon == 100_000_000
+    assert release.spec.method.order == (("sector",), ("age", "wage"))
+    assert release.domain.sizes == (2, 5, 5, 3)
+    assert release.domain.forbidden == ({0: (1,), 1: (0, 1)}, {2: (2, 3), 0: (0,)}, {3: (0,), 2: (4,)})
+
+
+HOSTILE = {
+    "a key twice": ("a: 1\na: 2", "line 2.*twice"),
+    "not a number": ("a: .nan", "not a number"),
+    "infinity": ("a: -.inf", "not a number"),
+    "code": ("a: !!python/object/apply:os.system [ls]", "tags"),
+    "a harmless tag": ("a: !!str 1", "tags"),
+    "an alias": ("a: &x 1\nb: *x", "anchors"),
+    "a merge": ("<<: {a: 1}", "plain word"),
+    "a key that is a list": ("? [a]\n: 1", "plain word"),
+    "two documents": ("a: 1\n---\nb: 2", "second document"),
+    "an open bracket": ("a: [1", "line 1|not readable"),
+    "a tab": ("a:\n\t- 1", "not readable"),
+    "too deep": ("a: " + "[" * 40 + "]" * 40, "levels deep"),
+    "a huge number": ("a: " + "9" * 5000, "30 digits"),
+}
+
+
+@pytest.mark.parametrize("text, says", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_yaml_is_refused(text, says):
+    with pytest.raises(SpecError, match=says):
+        yaml.parse(text, "spec.yaml")
+
+
+def test_words_stay_words_and_digits_stay_digits():
+    data = yaml.parse("a: no\nb: NO\nc: on\nd: 0.30\ne: 1e-3\nf: 012\ng: 2000-01-01\nh: ~\ni: 'true'\nj: true").data
+    assert data == {"a": "no", "b": "NO", "c": "on", "d": Decimal("0.30"), "e": Decimal("0.001"), "f": 12,
+                    "g": "2000-01-01", "h": None, "i": "true", "j": True}  # fmt: skip
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused_and_never_crashes(text):
+    try:
+        yaml.parse(text)
+    except SpecError:
+        pass
+
+
+EPSILONS = {
+    "0": "positive", "-1": "positive", ".nan": "not a number", ".inf": "not a number", "true": "plain number",
+    '"1"': "remove the quotes", "0.0000000001": "9 decimals", "1e9": "larger", "[1]": "plain number", "~": "plain number",
+    "one": "remove the quotes|number",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("written, says", EPSILONS.items(), ids=EPSILONS)
+def test_an_epsilon_that_is_none_is_refused(write, written, says):
+    with pytest.raises(SpecError, match=f"line 4.*({says})|{says}"):
+        load_release(write(RELEASE.replace("0.10", written)), "2026q4")
+
+
+def test_a_float_never_stands_between_the_written_digits_and_the_charge():
+    assert parse_nanos("0.1") + parse_nanos("0.2") == parse_nanos("0.3")
+    assert [show_nanos(parse_nanos(x)) for x in ("1.0", "0.000000001", "7.389056099")] == ["1", "0.000000001", "7.389056099"]
+
+
+@given(st.integers(1, 10**15))
+def test_nanos_survive_being_shown(nanos):
+    assert parse_nanos(show_nanos(nanos)) == nanos
+
+
+BAD_RELEASES = {
+    "an unknown key": (("privacy:", "privcy:"), r'line 4.*unknown key "privcy"; did you mean "privacy"'),
+    "an unknown key deeper": (("{epsilon: 0.10}", "{epsilon: 0.10, seed: 1}"), 'unknown key "seed"'),
+    "a missing key": (("source: data/{year}/*.parquet\n", ""), "source: is needed"),
+    "a name with a path": (("name: wages-", "name: ../wages-"), "is not a name"),
+    "an absolute name": (("name: wages-", "name: /wages-"), "is not a name"),
+    "an order naming an unknown attribute": (("[sector, [age, wage]]", "[sectr]"), "order names 'sectr'"),
+    "an order naming one twice": (("[sector, [age, wage]]", "[sector, [age, sector]]"), "twice"),
+    "an empty group": (("[sector, [age, wage]]", "[sector, []]"), "empty group"),
+    "an order and an election": (("order:", "elect: {layers: 1}\n  order:"), "takes order or elect"),
+    "a method without its order": (("  order: [sector, [age, wage]]\n", ""), "takes order or elect; found none"),
+    "an unknown decomposition": (("decomposition: tree", "decomposition: forest"), "line 6.*decomposition"),
+    "a public total under add_remove": (("epsilon: 0.10", "epsilon: 0.10, total: public"), "needs neighbours: substitute"),
+    "no sets": (("count: 5", "count: 0"), "greater than or equal to 1"),
+    "a share of nothing": (("order: [sector, [age, wage]]", "elect: {layers: 1, share: 0}"), "above 0 and below 1"),
+    "only csv": (("method:", "formats: [csv]\nmethod:"), "always holds parquet"),
+    "no dataset file": (("dataset: dataset.yaml", "dataset: other.yaml"), "cannot read .*other.yaml"),
+}
+
+
+@pytest.mark.parametrize("change, says", BAD_RELEASES.values(), ids=BAD_RELEASES)
+def test_a_release_that_cannot_be_is_refused_with_the_reason(write, change, says):
+    assert change[0] in RELEASE
+    with pytest.raises(SpecError, match=says):
+        load_release(write(RELEASE.replace(*change)), "2026q4")
+
+
+BAD_DATASETS = {
+    "an unknown kind": (("kind: integer", "kind: intger"), "line 7"),
+    "the nearest key": (("bounds: [18, 22]", "bound: [18, 22]"), 'did you mean "bounds"'),
+    "a category twice": (('["no", "yes"]', "[a, b, a]"), "'a' stands twice"),
+    "a category that is a number": (('["no", "yes"]', "[1, 2]"), "in quotes"),
+    "a formula": (('["no", "yes"]', "[no, =1+2]"), "formula"),
+    "a formula with @": (('["no", "yes"]', '[no, "@SUM"]'), "formula"),
+    "bounds upside down": (("[0, 100]", "[100, 0]"), "low below high"),
+    "bins and edges": (("bins: 4, missing", "bins: 4, edges: [0, 100], missing"), "not both"),
+    "neither": (("bins: 4, missing", "missing"), "needs bins"),
+    "edges that do not increase": (("bins: 4, missing", "edges: [0, 50, 50, 100], missing"), "must increase"),
+    "more bins than days": (("2003-12-31], edges: [2000-01-01, 2001-01-01, 2002-01-01, 2003-12-31]", "2000-01-02], bins: 4"), "2 days"),
+    "an attribute twice": (("name: age", "name: Sector"), "line 7.*stands twice"),
+    "a rule on nothing": (('{sector: "yes", age: [18, 19]}', "{sectr: a}"), "there is no attribute 'sectr'"),
+    "a rule on no category": (('sector: "yes"', "sector: maybe"), "no category 'maybe'"),
+    "a rule off the bin edges": (("{from: 50}", "{from: 51}"), "line 12.*where bins do"),
+    "a rule on a value that cannot be missing": (("sector: \"no\"}", "sector: null}"), "no missing category"),
+    "the person as an attribute": (("column: person", "column: age"), "cannot be released"),
+    "dropping without a column": (("column: person, ", ""), "needs the column"),
+    "a date that is none": (("2000-01-01", "2000-13-01"), "must be a date"),
+    "too many categories": (("[18, 22]", "[0, 9999999]"), "at most 100,000"),
+    "an empty name": (("name: wages", 'name: ""'), "is not a name"),
+    "a name with a quote": (("name: age", "name: 'a\"b'"), "cannot name an attribute"),
+}
+
+
+@pytest.mark.parametrize("change, says", BAD_DATASETS.values(), ids=BAD_DATASETS)
+def test_a_domain_that_cannot_be_is_refused_with_the_reason(write, change, says):
+    assert change[0] in DATASET
+    with pytest.raises(SpecError, match=says):
+        load_domain(write(dataset=DATASET.replace(*change)).parent / "dataset.yaml")
+
+
+def test_a_period_is_filled_once_and_must_say_what_the_name_needs(write):
+    assert load_release(write(), "2027q1").name == "wages-2027q1"
+    assert load_release(write(), "2027-05").name == "wages-2027q2"
+    for period in ("2027", "2027q5", "27q1", "2027-13", "../2027q1"):
+        with pytest.raises(SpecError, match="period"):
+            load_release(write(), period)
+    east = datetime.timezone(datetime.timedelta(hours=9))
+    assert load_release(write(), now=datetime.datetime(2027, 1, 1, 3, tzinfo=east)).name == "wages-2026q4"
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(SpecError, match="cannot read .*nowhere.yaml"):
+        load_release(tmp_path / "nowhere.yaml")
+    (tmp_path / "latin.yaml").write_bytes("name: Zürich".encode("latin-1"))
+    with pytest.raises(SpecError, match="not UTF-8"):
+        yaml.read(tmp_path / "latin.yaml")
+    with pytest.raises(SpecError, match="list of `key: value`"):
+        yaml.validate(yaml.Strict, yaml.parse("- a", "x.yaml"))
+
+
+def test_shares_are_exact_fractions(write):
+    spec = load_release(write(RELEASE.replace("order: [sector, [age, wage]]", "elect: {layers: 1, share: 0.3}")), "2026q1").spec
+    assert spec.method.elect.share == Fraction(3, 10)
