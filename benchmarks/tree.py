@@ -25,7 +25,7 @@ from steps_engine.synthesis import synthesize
 from steps_engine.tree import build_tree
 
 VOTER = Path(__file__).parents[1] / "examples" / "youth-voter" / "dataset.yaml"
-ORDER = (("voted",), ("college",))
+VOTER_METHOD = Method(decomposition="tree", order=("voted", "college"), sets={"count": 5})
 
 
 def voter_counts() -> tuple[Domain, Counts]:
@@ -71,14 +71,14 @@ def growth(sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)) -> tuple[float
     """Exponent of cost in cells (1: linear), fitted over all sizes, and seconds per size."""
     seconds = {}
     for cells in sizes:
-        ready = prepare(*square_domain(cells), Method(order=("a",)))
+        ready = prepare(*square_domain(cells), Method(decomposition="tree", order=("a",)))
         seconds[cells] = cpu(lambda ready=ready: release(*ready), repeats=3)
     return float(np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]), seconds
 
 
 def peak_memory() -> float:
     """MiB at the peak of one voter release, in a process of its own."""
-    code = "from benchmarks.tree import *; release(*prepare(*voter_counts(), Method(order=ORDER, sets={'count': 5}))); print(memory())"
+    code = "from benchmarks.tree import *; release(*prepare(*voter_counts(), VOTER_METHOD)); print(memory())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(done.stdout)
 
@@ -90,7 +90,7 @@ def memory() -> float:
 
 
 def measure() -> dict[str, float]:
-    ready = prepare(*voter_counts(), Method(order=ORDER, sets={"count": 5}))
+    ready = prepare(*voter_counts(), VOTER_METHOD)
     plan, tree, _ = ready
     draws = plan.sets * sum(tree.widths()[1:])
     ours = cpu(lambda: release(*ready))

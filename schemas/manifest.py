@@ -40,7 +40,7 @@ class Guarantee(Frozen):
 class Composition(Frozen):
     """How the draws on any way from the root to a leaf add up to ε, as exact fractions."""
 
-    elections: Rational
+    structure: Rational  # elections, and the number of rows where it had to be drawn to guide them
     measurements: tuple[Rational, ...]  # one per set, or one that all sets share
     sets: Annotated[int, Field(ge=1)]
     total: Rational
@@ -167,17 +167,35 @@ def path_draws(plan: Plan, depth: int) -> tuple[Draw, ...]:
     )
 
 
+def tree_path(plan: Plan, tree: str, held: int) -> tuple[Draw, ...]:
+    """The draws that touch one person in an attribute's own tree, in a leaf below `held` elections."""
+    mine = [draw for draw in plan.draws if draw.tree == tree]
+    return tuple(d for d in mine if (d.layer < held if d.kind == "election" else d.layer == held))
+
+
+def longest_way(plan: Plan) -> tuple[Draw, ...]:
+    """The draws that touch one person: down the only tree, or down every attribute's tree, to the deepest leaf."""
+    if not plan.has_forest:
+        return path_draws(plan, len(plan.layers))
+    deepest: dict[str, int] = {}
+    for draw in plan.draws:
+        if draw.tree is not None and draw.kind == "count":
+            deepest[draw.tree] = max(draw.layer, deepest.get(draw.tree, 0))
+    ways = (tree_path(plan, tree, held) for tree, held in deepest.items())
+    return (*(draw for draw in plan.draws if draw.tree is None), *(draw for way in ways for draw in way))
+
+
 def composition_of(plan: Plan) -> Composition:
     """Sums over the longest way; every other way costs the same, which `verify` checks."""
-    draws = path_draws(plan, len(plan.layers))
-    counts = [draw for draw in draws if draw.kind == "count"]
-    elections = sum((draw.epsilon for draw in draws if draw.kind == "election"), Fraction())
+    draws = longest_way(plan)
+    counts = [draw for draw in draws if draw.kind == "count" and not (plan.has_forest and draw.tree is None)]
+    structure = sum((draw.epsilon for draw in draws if draw not in counts), Fraction())
     measurements = tuple(sum((d.epsilon for d in counts if d.set == set_), Fraction()) for set_ in plan.served)
     return Composition(
-        elections=elections,
+        structure=structure,
         measurements=measurements,
         sets=plan.sets,
         total=sum((draw.epsilon for draw in draws), Fraction()),
-        sentence="Nodes of one layer hold different people, so a layer costs what one of its nodes costs; "
-        "layers, measurements and elections add up.",
+        sentence="Nodes of one layer of a tree hold different people, so a layer costs what one of its nodes costs; "
+        "layers, trees, measurements and elections add up.",
     )

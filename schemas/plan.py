@@ -46,6 +46,7 @@ class Draw(Frozen):
     mechanism: Literal["two_sided_geometric", "permute_and_flip", "exponential"]
     layer: int  # of the nodes counted; for an election, of the nodes that are split
     set: int | None  # which synthetic set it serves; None serves all
+    tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
     epsilon: Rational
@@ -72,6 +73,14 @@ class ElectionPlan(Frozen):
     candidates: int
 
 
+class Considered(Frozen):
+    """What `decomposition: auto` compared: the part of all rows that would be misplaced, predicted from public inputs."""
+
+    decomposition: str
+    predicted_error: float
+    why: str
+
+
 class Plan(Frozen):
     """What will be drawn and what it costs; a function of public inputs alone."""
 
@@ -88,9 +97,15 @@ class Plan(Frozen):
     layers: tuple[LayerPlan, ...]
     election: ElectionPlan | None
     draws: tuple[Draw, ...]
+    considered: tuple[Considered, ...] = ()
     memory_bytes: int
     seconds: float
     spec_hash: str
+
+    @property
+    def has_forest(self) -> bool:
+        """Whether every attribute has a tree of its own (a cascade, a Bayesian network) or all share one."""
+        return any(draw.tree is not None for draw in self.draws)
 
     @property
     def served(self) -> tuple[int | None, ...]:

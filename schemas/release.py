@@ -82,7 +82,7 @@ def _grouped(order: Any) -> Any:
 class Method(Strict):
     """How counts become synthetic records."""
 
-    decomposition: Literal["tree", "flat", "uh"] = "tree"
+    decomposition: Literal["auto", "tree", "cascade", "flat", "uh", "privbayes"] = "auto"
     order: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_grouped)] | None = None
     elect: Elect | None = None
     layers: int | None = Field(default=None, ge=1, le=64)
@@ -92,11 +92,13 @@ class Method(Strict):
     @model_validator(mode="after")
     def _one_way_to_split(self):
         ways = {"order": self.order is not None, "elect": self.elect is not None, "layers": self.layers is not None}
-        wanted = {"tree": ("order", "elect"), "flat": (), "uh": ("layers",)}[self.decomposition]
+        allowed = {"tree": ("order", "elect"), "uh": ("layers",), "cascade": ("order",), "auto": ("order",)}
+        wanted = allowed.get(self.decomposition, ())
         given = [way for way, is_given in ways.items() if is_given]
-        if len(given) != (1 if wanted else 0) or not set(given) <= set(wanted):
-            needs = " or ".join(wanted) if wanted else "neither order, elect nor layers"
-            raise ValueError(f"decomposition: {self.decomposition} takes {needs}; found {', '.join(given) or 'none'}")
+        needed = self.decomposition in ("tree", "uh")
+        if len(given) > 1 or len(given) < needed or not set(given) <= set(wanted):
+            takes = " or ".join(wanted) if wanted else "neither order, elect nor layers"
+            raise ValueError(f"decomposition: {self.decomposition} takes {takes}; found {', '.join(given) or 'none'}")
         if isinstance(self.shares, tuple) and (not self.shares or any(share <= 0 for share in self.shares)):
             raise ValueError("shares are positive numbers, one per layer")
         return self
@@ -116,7 +118,7 @@ class ReleaseSpec(Strict):
     dataset: str
     source: str
     privacy: Privacy
-    method: Method = Method(decomposition="flat")
+    method: Method = Method()
     evaluation: EvaluationSpec = EvaluationSpec()
     approval: Literal["none", "required"] = "none"
     formats: tuple[Literal["parquet", "csv"], ...] = ("parquet",)

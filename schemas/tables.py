@@ -39,6 +39,33 @@ def consistent_counts(sets: int) -> pa.Schema:
     return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *estimate, *whole])
 
 
+# A cascade or a Bayesian network: one tree per attribute. `split` is the JSON list of the predecessors on which a node was
+# split, [] where it stopped; the children of a node follow in the next layer, in the order of their categories.
+FOREST = pa.schema(
+    [
+        pa.field("tree", pa.int16(), nullable=False),
+        pa.field("attribute", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("layer", pa.int16(), nullable=False),
+        pa.field("node", pa.int64(), nullable=False),
+        pa.field("split", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+    ]
+)
+_LEAF_CELL = [
+    pa.field("tree", pa.int16(), nullable=False),
+    pa.field("leaf", pa.int64(), nullable=False),
+    pa.field("category", pa.int32(), nullable=False),
+]
+
+
+def forest_noisy(measurements: int) -> pa.Schema:
+    """Noisy histograms of the leaves of every tree; tree 0 is the exact number of rows, where that is public."""
+    return pa.schema(_LEAF_CELL + [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, measurements + 1)])
+
+
+FOREST_COUNTS = pa.schema(
+    [*_LEAF_CELL, pa.field("estimate", pa.float64(), nullable=False), pa.field("standard_error", pa.float64(), nullable=False)]
+)
+
 _VALUES = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.date32()}
 
 

@@ -56,8 +56,8 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     draws += _count_draws(shape, shares, each, served, factor)
     if (widest := max(draw.scale for draw in draws)) > noise.LARGEST_SCALE:
         raise SpecError(
-            f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than can be "
-            "drawn. Raise epsilon, or ask for fewer sets or layers."
+            f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than "
+            "can be drawn. Raise epsilon, or ask for fewer sets or layers."
         )
     return Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,

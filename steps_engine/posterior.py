@@ -82,7 +82,8 @@ class Prior:
         row = (noisy[near] - self.lowest) // self.step
         ladder = (self.cumulative / self.cumulative[:, -1:] + np.arange(len(self.cumulative))[:, None]).ravel()
         width = self.cumulative.shape[1]
-        bin_ = np.minimum(np.searchsorted(ladder, row + noise.uniform(len(near), source), side="right") - row * width, width - 1)
+        rung = np.searchsorted(ladder, row + noise.uniform(len(near), source), side="right")
+        bin_ = np.minimum(rung - row * width, width - 1)
         within = noise.integers_below(self.step, len(near), source) if self.step > 1 else 0
         result[near] = np.where(bin_ > 0, 1 + (bin_ - 1) * self.step + within, 0)
         return result

@@ -16,7 +16,7 @@ from steps_engine.nodes import Layer, Tree
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """What was drawn: per layer, measurements × nodes. `total` is the exact number of rows where that is public or invariant."""
+    """What was drawn: per layer, measurements × nodes. `total` is the exact number of rows, where that is published."""
 
     layers: tuple[np.ndarray, ...]
     total: int | None

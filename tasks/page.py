@@ -12,10 +12,12 @@ import numpy as np
 from schemas.budget import show_nanos
 from schemas.domain import Domain
 from schemas.manifest import Manifest
-from schemas.plan import Plan
+from schemas.plan import Draw, Plan
+from steps_engine import forest
 from tasks import bundle, pictures
-from tasks.margins import margins
-from tasks.verify_tree import Branches, read_branches
+from tasks.margins import Margin, margins
+from tasks.verify_counts import coded
+from tasks.verify_tree import read_branches
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
@@ -33,21 +35,51 @@ WHAT = {
 
 def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, bytes]) -> bytes:
     """index.html from the manifest (as far as it is known), the plan, the domain and the public tables."""
-    branches = read_branches(domain, plan, bundle.read_table(tables["tree"]))
-    counts = bundle.read_table(tables["consistent-counts"])
-    estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
-    whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
+    shown = _forest_views(plan, domain, tables) if plan.has_forest else _tree_views(plan, domain, tables)
     return _template().render(
         manifest=manifest,
         plan=plan,
         domain=domain,
-        total={"estimate": float(estimate[0]), "error": float(error[0]), "rows": [int(row[0]) for row in whole]},
-        margins=list(_margin_views(branches, plan, estimate, whole)),
-        tree=pictures.tree_picture(branches, estimate, error),
+        **shown,
         budget=_budget(manifest),
         draws=list(_draw_rows(plan)),
         files=list(_file_rows(manifest)),
     ).encode()
+
+
+def _tree_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
+    """One tree over all attributes."""
+    branches = read_branches(domain, plan, bundle.read_table(tables["tree"]))
+    counts = bundle.read_table(tables["consistent-counts"])
+    estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
+    whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
+    return {
+        "total": {"estimate": float(estimate[0]), "error": float(error[0]), "rows": [int(row[0]) for row in whole]},
+        "margins": list(_margin_views(margins(branches, plan, estimate, whole), float(estimate[0]))),
+        "tree": pictures.tree_picture(branches, estimate, error),
+        "network": None,
+    }
+
+
+def _forest_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
+    """One tree per attribute: margins from each attribute's own histograms, and who was split on whom."""
+    trees = forest.read_trees(domain, bundle.read_table(tables["tree"]))
+    drawn = forest.read_noisy(domain, trees, bundle.read_table(tables["noisy-counts"]))
+    sets = [coded(bundle.read_table(tables[f"synthetic-{i}"]), domain) for i in range(1, plan.sets + 1)]
+    found = [
+        Margin(
+            domain.names[j], domain.attributes[j].labels, estimate, error,
+            np.mean([np.bincount(codes[:, j], minlength=domain.sizes[j]) for codes in sets], axis=0),
+        )
+        for j, estimate, error in forest.margins(plan, drawn)
+    ]  # fmt: skip
+    total, error = forest.total_with_error(plan, drawn)
+    return {
+        "total": {"estimate": total, "error": error, "rows": [len(codes) for codes in sets]},
+        "margins": list(_margin_views(found, total)),
+        "tree": None,
+        "network": pictures.network_picture(domain, trees),
+    }
 
 
 def _template() -> jinja2.Template:
@@ -58,10 +90,9 @@ def _template() -> jinja2.Template:
     return environment.get_template("release.html")
 
 
-def _margin_views(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> Iterator[dict[str, Any]]:
+def _margin_views(found: list[Margin], rows: float) -> Iterator[dict[str, Any]]:
     """The best measured attribute first, each with a word on how far it can be trusted."""
-    rows = max(float(estimate[0]), 1.0)
-    found = margins(branches, plan, estimate, whole)
+    rows = max(rows, 1.0)
     noise = [pictures.Z * float(margin.error.max()) * len(margin.labels) / rows for margin in found]
     for place in np.argsort(noise, kind="stable"):
         trust = "precise" if noise[place] <= PRECISE else "rough" if noise[place] <= ROUGH else "mostly noise"
@@ -87,15 +118,29 @@ def _draw_rows(plan: Plan) -> Iterator[dict[str, Any]]:
     for draws in groups.values():
         draw = draws[0]
         what = f"election below layer {draw.layer}" if draw.kind == "election" else f"counts of layer {draw.layer}"
-        early = draw.layer < len(plan.layers) and draw.nodes == "leaves"
+        early = not plan.has_forest and draw.layer < len(plan.layers) and draw.nodes == "leaves"
         yield {
-            "what": what + (", branches that end here" if early else ""),
+            "what": _tree_draw(draw) if plan.has_forest else what + (", branches that end here" if early else ""),
             "sets": "all" if draw.set is None else _runs([draw.set for draw in draws]),
             "mechanism": draw.mechanism.replace("_", "-"),
             "sensitivity": str(draw.sensitivity),
             "epsilon": str(draw.epsilon),
             "scale": str(draw.scale),
         }
+
+
+def _tree_draw(draw: Draw) -> str:
+    """
+    >>> from fractions import Fraction
+    >>> draw = Draw(name="", kind="count", mechanism="two_sided_geometric", layer=2, set=None, tree="age", nodes="leaves",
+    ...             sensitivity=1, epsilon=1, scale=1)
+    >>> _tree_draw(draw)
+    'age: histograms below 2 elections'
+    """
+    if draw.tree is None:
+        return f"election {draw.layer + 1} of the network" if draw.kind == "election" else "number of rows"
+    what = f"election {draw.layer + 1}" if draw.kind == "election" else f"histograms below {draw.layer} elections"
+    return f"{draw.tree}: {what}"
 
 
 def _runs(sets: list[int]) -> str:

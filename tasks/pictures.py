@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from schemas.domain import Domain
+from steps_engine.forest import Trees
 from tasks.margins import Margin
 from tasks.verify_tree import Branches
 
@@ -33,6 +35,18 @@ def margin_picture(margin: Margin) -> dict[str, Any]:
         for k, label in enumerate(margin.labels)
     ]
     return {"kind": "bars" if len(rows) <= MOST_BARS else "band", "rows": rows, "top": top}
+
+
+def network_picture(domain: Domain, trees: Trees) -> dict[str, Any]:
+    """Attributes one below another in their order; an arc for every predecessor on which an attribute's tree is split."""
+    row = {tree.attribute: number for number, tree in enumerate(trees)}
+    arcs = []
+    for tree in trees:
+        layers = reversed([*enumerate(tree.layers)])  # the first layer that splits on j wins
+        deep = {j: depth for depth, layer in layers for split in np.unique(layer) for j in tree.splits[split]}
+        arcs += [{"from": row[j], "to": row[tree.attribute], "first": depth == 0} for j, depth in sorted(deep.items())]
+    names = [{"name": domain.names[tree.attribute], "leaves": tree.leaves, "categories": tree.categories} for tree in trees]
+    return {"names": names, "arcs": arcs}
 
 
 @dataclass

@@ -23,7 +23,9 @@ from schemas.domain import Domain
 from schemas.errors import SpecError, StepsError
 from schemas.manifest import Manifest
 from schemas.plan import Plan
-from tasks import bundle, verify_accounts, verify_counts
+from steps_engine import forest
+from steps_engine.decompositions import decomposition_of
+from tasks import bundle, verify_accounts, verify_counts, verify_forest
 from tasks.verify_tree import Branches, read_branches
 
 MOST_SETS = 100
@@ -174,14 +176,38 @@ def _check_content(files: dict[str, Path], manifest: Manifest, found: _Findings)
     if plan is not None:
         found.collect(bundle.MANIFEST, verify_accounts.manifest_problems, manifest, plan)
         found.collect(bundle.MANIFEST, verify_accounts.ledger_problems, manifest.ledger, manifest, plan)
+    if plan is not None and not plan.has_forest:
         found.collect(bundle.PLAN, verify_accounts.draw_problems, plan, (len(plan.layers),))
     if plan is not None and domain is not None:
         found.collect(bundle.DOMAIN, verify_accounts.domain_problems, plan, domain)
+        if plan.has_forest:
+            return _check_forest(files, plan, domain, manifest, found)
         if (tree := _table(files, "tree", tables.TREE, found)) is not None:
             branches = found.attempt("tree.parquet", read_branches, domain, plan, tree)
     if branches is not None and plan.sets == manifest.composition.sets:
         found.collect(bundle.PLAN, verify_accounts.draw_problems, plan, branches.leaf_layers)
         _check_numbers(files, plan, domain, branches, found)
+
+
+def _check_forest(files: dict[str, Path], plan: Plan, domain: Domain, manifest: Manifest, found: _Findings) -> None:
+    """One tree per attribute: what the trees are, what they drew, and that the records lie in the domain."""
+    schemas = decomposition_of(plan).schemas(plan)
+    read = {stage: _table(files, stage, schema, found) for stage, schema in schemas.items()}
+    if read["tree"] is None or plan.sets != manifest.composition.sets:
+        return
+    trees = found.attempt("tree.parquet", forest.read_trees, domain, read["tree"])
+    if trees is None:
+        return
+    found.collect(bundle.PLAN, verify_forest.draw_problems, plan, trees, domain)
+    if read["noisy-counts"] is not None:
+        drawn = found.attempt("noisy-counts.parquet", forest.read_noisy, domain, trees, read["noisy-counts"])
+        if drawn is not None and (drawn.total is None) != (plan.total == "estimated"):
+            found.add("noisy-counts.parquet", "holds an exact number of rows that the plan does not publish, or lacks it")
+        if drawn is not None and read["consistent-counts"] is not None:
+            name = "consistent-counts.parquet"
+            found.collect(name, verify_forest.estimate_problems, plan, drawn, read["consistent-counts"])
+    for number in range(1, plan.sets + 1):
+        _check_records(files, number, domain, found, lambda records: verify_forest.record_problems(domain, records))
 
 
 def _check_numbers(files: dict[str, Path], plan: Plan, domain: Domain, branches: Branches, found: _Findings) -> None:
@@ -201,10 +227,15 @@ def _check_numbers(files: dict[str, Path], plan: Plan, domain: Domain, branches:
 
 def _check_set(files, number: int, domain: Domain, branches: Branches, consistent: pa.Table, found: _Findings) -> None:
     whole = consistent[f"whole_{number}"].to_numpy()
-    records = _table(files, f"synthetic-{number}", tables.records(domain), found, rows=int(whole[0]))
+    problems = lambda records: verify_counts.record_problems(branches, records, whole)  # noqa: E731
+    _check_records(files, number, domain, found, problems, rows=int(whole[0]))
+
+
+def _check_records(files, number: int, domain: Domain, found: _Findings, problems: Callable, rows: int | None = None) -> None:
+    records = _table(files, f"synthetic-{number}", tables.records(domain), found, rows=rows)
     if records is None:
         return
-    found.collect(f"synthetic-{number}.parquet", verify_counts.record_problems, branches, records, whole)
+    found.collect(f"synthetic-{number}.parquet", problems, records)
     text = f"synthetic-{number}.csv"
     if text in files and found.attempt(text, lambda: bundle.csv_bytes(records) != files[text].read_bytes()):
         found.add(text, "does not hold the rows of the Parquet file")

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.domain import Domain
 from schemas.plan import Plan
 from tasks.verify_tree import Branches
 
@@ -56,9 +57,7 @@ def total_problems(plan: Plan, noisy: pa.Table, consistent: pa.Table) -> Iterato
 def record_problems(branches: Branches, records: pa.Table, whole: np.ndarray) -> Iterator[str]:
     """Every row lies in an allowed cell, and each leaf's cell has as many rows as its whole number says."""
     domain = branches.space.domain
-    codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
-    for j, attribute in enumerate(domain.attributes):
-        codes[:, j] = _codes(records[attribute.name], attribute)
+    codes = coded(records, domain)
     if (codes < 0).any():
         outside = [name for name, bad in zip(domain.names, (codes < 0).any(axis=0), strict=True) if bad]
         yield f"has values outside the domain: {', '.join(outside)}"
@@ -89,6 +88,14 @@ def _families(branches: Branches, values: np.ndarray) -> Iterator[tuple[int, np.
         first = np.flatnonzero(np.diff(nodes.parent, prepend=-1))
         yield depth, above[nodes.parent[first]], np.add.reduceat(here, first)
         start, above = start + len(nodes), here
+
+
+def coded(records: pa.Table, domain: Domain) -> np.ndarray:
+    """Rows × attributes of category codes, -1 for a value that the domain does not have."""
+    codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
+    for j, attribute in enumerate(domain.attributes):
+        codes[:, j] = _codes(records[attribute.name], attribute)
+    return codes
 
 
 def _codes(column: pa.ChunkedArray, attribute) -> np.ndarray:

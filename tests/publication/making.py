@@ -19,13 +19,9 @@ from schemas.domain import Domain
 from schemas.manifest import LedgerProof, composition_of, guarantee_of
 from schemas.plan import Plan
 from schemas.release import Release, ReleaseSpec
-from steps_engine.consistency import correct
 from steps_engine.counting import Counts, count_codes
+from steps_engine.decompositions import decomposition_of, make_plan
 from steps_engine.noise import SeededSource
-from steps_engine.planning import make_plan
-from steps_engine.sanitize import sanitize
-from steps_engine.synthesis import synthesize
-from steps_engine.tree import build_tree
 from tasks import bundle
 from tasks.publish import charge_proof
 from tasks.stores.artifacts import Reference, Store
@@ -96,16 +92,13 @@ def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
     ledger.grant(plan.population, 4 * epsilon, "test", neighbours)
     hashes = plan.hash, plan.spec_hash, "f" * 64
     ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, "person", *hashes))
-    tree = build_tree(release.domain, plan, counts, source)
-    noisy = sanitize(tree, counts, plan, source)
-    consistent = correct(tree, noisy, plan, source)
-    made = {
-        "tree": (tree.to_table(), tables.TREE),
-        "noisy-counts": (noisy.to_table(), tables.noisy_counts(plan.measurements)),
-        "consistent-counts": (consistent.to_table(), tables.consistent_counts(plan.sets)),
-    }
+    method, domain = decomposition_of(plan), release.domain
+    tree = method.build(domain, plan, counts, source)
+    noisy = method.sanitize(domain, plan, counts, tree, source)
+    parts = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}
+    made = {stage: (parts[stage], schema) for stage, schema in method.schemas(plan).items()}
     for i in range(1, plan.sets + 1):
-        made[f"synthetic-{i}"] = (synthesize(tree, consistent, i, source), tables.records(release.domain))
+        made[f"synthetic-{i}"] = (method.synthesize(domain, plan, parts, i, source), tables.records(domain))
     references = tuple(store.write(release.name, stage, *table, side="public") for stage, table in made.items())
     return Made(home, release, plan, references, charge_proof(ledger.entries(), release.name), ledger)
 

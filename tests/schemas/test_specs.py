@@ -149,6 +149,7 @@ def test_a_release_that_cannot_be_is_refused_with_the_reason(write, change, says
         load_release(write(RELEASE.replace(*change)), "2026q4")
 
 
+DAYS = "2000-01-02], bins: 4"
 BAD_DATASETS = {
     "an unknown kind": (("kind: integer", "kind: intger"), "line 7"),
     "the nearest key": (("bounds: [18, 22]", "bound: [18, 22]"), 'did you mean "bounds"'),
@@ -160,7 +161,7 @@ BAD_DATASETS = {
     "bins and edges": (("bins: 4, missing", "bins: 4, edges: [0, 100], missing"), "not both"),
     "neither": (("bins: 4, missing", "missing"), "needs bins"),
     "edges that do not increase": (("bins: 4, missing", "edges: [0, 50, 50, 100], missing"), "must increase"),
-    "more bins than days": (("2003-12-31], edges: [2000-01-01, 2001-01-01, 2002-01-01, 2003-12-31]", "2000-01-02], bins: 4"), "2 days"),
+    "more bins than days": (("2003-12-31], edges: [2000-01-01, 2001-01-01, 2002-01-01, 2003-12-31]", DAYS), "2 days"),
     "an attribute twice": (("name: age", "name: Sector"), "line 7.*stands twice"),
     "a rule on nothing": (('{sector: "yes", age: [18, 19]}', "{sectr: a}"), "there is no attribute 'sectr'"),
     "a rule on no category": (('sector: "yes"', "sector: maybe"), "no category 'maybe'"),
@@ -203,5 +204,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 
 
 def test_shares_are_exact_fractions(write):
-    spec = load_release(write(RELEASE.replace("order: [sector, [age, wage]]", "elect: {layers: 1, share: 0.3}")), "2026q1").spec
+    elected = RELEASE.replace("order: [sector, [age, wage]]", "elect: {layers: 1, share: 0.3}")
+    spec = load_release(write(elected), "2026q1").spec
     assert spec.method.elect.share == Fraction(3, 10)

@@ -58,7 +58,7 @@ def test_every_path_costs_exactly_epsilon(shape, nanos, sets, layers, share, nei
 def test_one_election_too_many_would_be_noticed():
     """The paper's loop runs L+1 times at rε/L each (its error E6): the same sum then exceeds ε."""
     shape = SHAPES["uneven"]
-    plan = make_plan(release(shape, Method(elect={"layers": 2})))
+    plan = make_plan(release(shape, Method(decomposition="tree", elect={"layers": 2})))
     extra = next(draw for draw in plan.draws if draw.kind == "election")
     tampered = plan.model_copy(update={"draws": (*plan.draws, extra)})
     tree = build_tree(shape, plan, counted(shape, 20), SeededSource(1))
@@ -67,30 +67,30 @@ def test_one_election_too_many_would_be_noticed():
 
 def test_a_substitution_is_the_same_mechanism_at_half_of_epsilon():
     shape = SHAPES["uneven"]
-    method = Method(elect={"layers": 2}, sets={"count": 2})
+    method = Method(decomposition="tree", elect={"layers": 2}, sets={"count": 2})
     half = make_plan(release(shape, method, "0.5"))
     substitute = make_plan(release(shape, method, "1", neighbours="substitute"))
     assert [d.scale for d in half.draws] == [d.scale for d in substitute.draws]
 
 
 def test_cube_root_shares_give_big_layers_more():
-    plan = make_plan(release(domain(2, 5, 50), Method(order=("x0",), shares="cube_root")))
+    plan = make_plan(release(domain(2, 5, 50), Method(decomposition="tree", order=("x0",), shares="cube_root")))
     assert plan.layers[1].share > plan.layers[0].share and sum(layer.share for layer in plan.layers) == 1
     ratio = float(plan.layers[1].share / plan.layers[0].share)
     assert ratio == pytest.approx((500 / 2) ** (1 / 3), rel=1e-3)
 
 
 def test_given_shares_are_kept():
-    plan = make_plan(release(domain(2, 5), Method(order=("x0",), shares=(1, 3))))
+    plan = make_plan(release(domain(2, 5), Method(decomposition="tree", order=("x0",), shares=(1, 3))))
     assert [layer.share for layer in plan.layers] == [Fraction(1, 4), Fraction(3, 4)]
 
 
 def test_a_plan_is_a_function_of_public_inputs_and_survives_json():
     shape = SHAPES["a rule"]
-    one, two = (make_plan(release(shape, Method(order=("x1",)))) for _ in range(2))
+    one, two = (make_plan(release(shape, Method(decomposition="tree", order=("x1",)))) for _ in range(2))
     assert one == two and one.hash == two.hash
     assert Plan.model_validate_json(one.model_dump_json()) == one
-    assert make_plan(release(shape, Method(order=("x1",)), "1.000000001")).hash != one.hash
+    assert make_plan(release(shape, Method(decomposition="tree", order=("x1",)), "1.000000001")).hash != one.hash
 
 
 def test_uh_draws_its_order_once_from_its_source():
@@ -102,13 +102,13 @@ def test_uh_draws_its_order_once_from_its_source():
 
 REFUSED = {
     "too many cells": (domain(*[1000] * 3), Method(decomposition="flat"), "cells"),
-    "more layers than attributes": (domain(2, 3), Method(elect={"layers": 3}), "1 to 2 layers"),
-    "nothing to elect": (domain(1, 1), Method(elect={"layers": 1}), "1 cells"),
-    "one group": (domain(2, 3), Method(elect={"layers": 1, "what": "groups"}), "2 to 2"),
-    "too many groupings": (domain(*[2] * 20), Method(elect={"layers": 3, "what": "groups"}), "candidates"),
-    "bic without expected rows": (domain(2, 3), Method(elect={"layers": 1, "utility": "bic"}), "expected_rows"),
-    "an unknown utility": (domain(2, 3), Method(elect={"layers": 1, "utility": "aicc"}), "known are aic, bic"),
-    "shares that do not fit": (domain(2, 3), Method(order=("x0",), shares=(1, 2, 3)), "2 layers"),
+    "more layers than attributes": (domain(2, 3), Method(decomposition="tree", elect={"layers": 3}), "1 to 2 layers"),
+    "nothing to elect": (domain(1, 1), Method(decomposition="tree", elect={"layers": 1}), "1 cells"),
+    "one group": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "what": "groups"}), "2 to 2"),
+    "too many groupings": (domain(*[2] * 20), Method(decomposition="tree", elect={"layers": 3, "what": "groups"}), "candidates"),
+    "bic without expected rows": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "utility": "bic"}), "expected_rows"),
+    "an unknown utility": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "utility": "aicc"}), "known are aic, bic"),
+    "shares that do not fit": (domain(2, 3), Method(decomposition="tree", order=("x0",), shares=(1, 2, 3)), "2 layers"),
     "uh deeper than the domain": (domain(2, 3), Method(decomposition="uh", layers=3), "2 attributes"),
 }
 
@@ -121,6 +121,6 @@ def test_what_cannot_be_planned_is_refused_with_the_reason(shape, method, says):
 
 def test_branches_that_rules_end_early_are_in_the_plan():
     shape = domain(2, 2, rules=(never(x0=1, x1=1),))
-    plan = make_plan(release(shape, Method(order=("x0", "x1"))))
+    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0", "x1"))))
     assert [(layer.nodes) for layer in plan.layers] == [2, 2]
     assert {d.nodes: d.epsilon for d in plan.draws if d.layer == 1} == {"inner": Fraction(1, 2), "leaves": Fraction(1)}

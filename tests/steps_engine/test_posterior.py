@@ -90,7 +90,7 @@ def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
     covered = []
     for i in range(150):
         source = SeededSource(("few", i))
-        plan = make_plan(release(shape, Method(order=("x0",), sets={"count": 60, "budget": "shared"}), "1"))
+        plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 60, "budget": "shared"}), "1"))
         tree = build_tree(shape, plan, None, None)
         draws = correct(tree, sanitize(tree, counts, plan, source), plan, source).whole[2]
         low, high = np.quantile(draws, [0.025, 0.975], axis=0)
@@ -100,7 +100,7 @@ def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
 
 def test_shared_sets_cost_one_measurement():
     shape = domain(2, 3)
-    plan = make_plan(release(shape, Method(order=("x0",), sets={"count": 7, "budget": "shared"})))
+    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 7, "budget": "shared"})))
     assert sum(draw.epsilon for draw in plan.draws) == 1 and plan.measurements == 1 and plan.sets == 7
     tree = build_tree(shape, plan, None, None)
     noisy = sanitize(tree, count_codes(np.array([[0, 1]] * 9)), plan, SeededSource(1))
@@ -109,7 +109,7 @@ def test_shared_sets_cost_one_measurement():
 
 def test_a_known_total_is_kept_by_every_plausible_table():
     shape = domain(4, 5)
-    method = Method(order=("x0",), sets={"count": 3, "budget": "shared"})
+    method = Method(decomposition="tree", order=("x0",), sets={"count": 3, "budget": "shared"})
     plan = make_plan(release(shape, method, "0.5", total="invariant"))
     tree, source = build_tree(shape, plan, None, None), SeededSource(5)
     rows = np.random.default_rng(1).integers(0, 4, (77, 2))

@@ -45,7 +45,7 @@ def evidence(plan, counts: Counts, seed: int, draw=sanitize) -> np.ndarray:
 
 
 def plan_of(epsilon="1", sets=1, **privacy):
-    return make_plan(release(SHAPE, Method(order=("x0",), sets={"count": sets}), epsilon, **privacy))
+    return make_plan(release(SHAPE, Method(decomposition="tree", order=("x0",), sets={"count": sets}), epsilon, **privacy))
 
 
 def bound(plan, draw=sanitize) -> float:
@@ -100,7 +100,7 @@ SEEN = Utility(
 
 
 def winners(utility: Utility, rows: np.ndarray, seed: int, mechanism: str) -> np.ndarray:
-    method = Method(elect={"layers": 1, "utility": utility.name, "share": Fraction(999, 1000), "mechanism": mechanism})
+    method = Method(decomposition="tree", elect={"layers": 1, "utility": utility.name, "share": Fraction(999, 1000), "mechanism": mechanism})
     known = {utility.name: utility}
     plan = make_plan(release(PAIR, method, "1", neighbours="substitute"), utilities=known)
     source, counts, root = SeededSource(("election", seed)), count_codes(rows), Growth.from_root(Space(PAIR))

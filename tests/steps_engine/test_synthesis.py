@@ -67,14 +67,14 @@ def test_no_records_at_all_is_a_data_set_too(shape, method):
 
 
 def test_a_known_total_is_met_exactly_by_every_set():
-    method = Method(order=("x0",), sets={"count": 4})
+    method = Method(decomposition="tree", order=("x0",), sets={"count": 4})
     for privacy in ({"total": "invariant"}, {"total": "public", "neighbours": "substitute"}):
         sets = run(SHAPES["uneven"], method, counted(SHAPES["uneven"], 321), "0.5", **privacy)
         assert [s.num_rows for s in sets] == [321] * 4
 
 
 def test_sets_have_independent_noise():
-    one, two = run(SHAPES["uneven"], Method(order=("x0",), sets={"count": 2}), counted(SHAPES["uneven"], 300), "1")
+    one, two = run(SHAPES["uneven"], Method(decomposition="tree", order=("x0",), sets={"count": 2}), counted(SHAPES["uneven"], 300), "1")
     assert cells_of(one) != cells_of(two)
 
 

@@ -112,7 +112,7 @@ def test_branches_elect_different_attributes_and_differ_in_length():
     tree = build_tree(shape, plan, count_codes(rows), source)
     lengths = Counter(depth for depth, layer in enumerate(tree.layers, 1) for c in layer.cell if c >= 0)
     assert len(lengths) > 1
-    uneven = build_tree(domain(2, 2, 2), make_plan(release(domain(2, 2, 2), Method(elect={"layers": 2}), "1000"), source),
+    uneven = build_tree(domain(2, 2, 2), make_plan(release(domain(2, 2, 2), Method(decomposition="tree", elect={"layers": 2}), "1000"), source),
                         count_codes(np.array([(0, 0, i % 2) for i in range(200)] + [(1, i % 2, 0) for i in range(90)])), source)
     assert len({uneven.splits[s] for s in uneven.layers[1].split}) > 1
 

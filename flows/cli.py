@@ -1,0 +1,270 @@
+"""`steps …`: the command line. Heavy imports happen in the commands that use them, so that `steps --help` is quick."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from schemas.errors import EvidenceBroken, SpecError, StepsError
+
+
+@dataclass
+class Wishes:
+    """What the person wants of any command: where state lives, and whether a program reads the answer."""
+
+    home: str | None = None
+    as_json: bool = False
+
+
+class Refusal(click.ClickException):
+    """One of our errors on its way to the terminal: its text on standard error, its exit code to the shell."""
+
+    def __init__(self, error: StepsError, as_json: bool) -> None:
+        super().__init__(str(error))
+        self.exit_code, self.as_json = error.exit_code, as_json
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"steps: {self.message}", err=True)
+        if self.as_json:
+            click.echo(json.dumps({"error": self.message, "exit_code": self.exit_code}, ensure_ascii=False))
+
+
+def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    wishes = context.ensure_object(Wishes)
+    if value:
+        setattr(wishes, parameter.name, value)
+
+
+def _wishes(command: Callable) -> Callable:
+    """--home and --json, before or after the command's name."""
+    wish = functools.partial(click.option, callback=_wish, expose_value=False)
+    home = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
+    as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+    return home(as_json(command))
+
+
+def _answers(command: Callable[..., tuple[dict, Callable[[dict], None]]]) -> Callable:
+    """A command returns its answer and how to print it for people; our errors become exit codes."""
+
+    @click.pass_context
+    @functools.wraps(command)
+    def run(context: click.Context, *arguments: Any, **options: Any) -> None:
+        wishes = context.ensure_object(Wishes)
+        try:
+            answer, show = command(*arguments, **options)
+        except StepsError as error:
+            raise Refusal(error, wishes.as_json) from None
+        if wishes.as_json:
+            click.echo(json.dumps(answer, ensure_ascii=False))
+        else:
+            show(answer)
+        context.exit(EvidenceBroken.exit_code if answer.get("ok") is False else 0)
+
+    return _wishes(run)
+
+
+def _home():
+    from tasks.stores.home import Home
+
+    return Home.from_environment(click.get_current_context().ensure_object(Wishes).home)
+
+
+@click.group()
+@_wishes
+def main() -> None:
+    """Release differentially private synthetic microdata, within a budget that cannot be overspent."""
+
+
+PERIOD = click.option("--period", metavar="PERIOD", help="2026q4, 2026-11 or 2026: fills {year}, {quarter}, {month}.")
+SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_type=Path))
+
+
+@main.command()
+@SPEC
+@PERIOD
+@_answers
+def plan(release: Path, period: str | None):
+    """What a release will draw, its expected error and its cost. Reads no data, charges nothing."""
+    from flows import answers, printing
+
+    return answers.describe_plan(_home(), release, period), printing.plan
+
+
+@main.command()
+@SPEC
+@PERIOD
+@_answers
+def run(release: Path, period: str | None):
+    """The whole release, from plan to evaluation. Running it again resumes, or returns what was released."""
+    from flows import embedded, printing
+
+    return embedded.run_release(_home(), release, period), printing.outcome
+
+
+@main.group()
+@_wishes
+def budget() -> None:
+    """Grants and charges per population."""
+
+
+@budget.command()
+@click.argument("population")
+@click.argument("epsilon")
+@click.option("--why", required=True, help="The reason, kept in the ledger.")
+@click.option("--neighbours", type=click.Choice(["add_remove", "substitute"]), default="add_remove", show_default=True)
+@click.option("--unit", default="person", show_default=True, help="Whose privacy the budget protects.")
+@_answers
+def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
+    """Add EPSILON to what may be spent on POPULATION. Cannot be undone."""
+    from flows import answers, printing
+    from schemas.budget import parse_nanos
+    from tasks.stores.ledger import open_ledger
+
+    try:
+        nanos = parse_nanos(epsilon)
+    except ValueError as error:
+        raise SpecError(f"{error}.") from None
+    ledger = open_ledger(_home())
+    ledger.grant(population, nanos, why, neighbours, unit)
+    return answers.account(ledger.account(population)), printing.account
+
+
+@budget.command()
+@click.argument("population", required=False)
+@_answers
+def show(population: str | None):
+    """What was granted, charged and is left."""
+    from flows import answers, printing
+    from tasks.stores.ledger import open_ledger
+
+    accounts = [answers.account(each) for each in open_ledger(_home()).accounts()]
+    if population is None:
+        return {"accounts": accounts}, printing.accounts
+    found = next((each for each in accounts if each["population"] == population), None)
+    if found is None:
+        raise SpecError(f'population "{population}" has no grant. See: steps budget show')
+    return found, printing.account
+
+
+@budget.command()
+@click.argument("population", required=False)
+@_answers
+def log(population: str | None):
+    """Every entry of the ledger, oldest first."""
+    from flows import answers, printing
+    from tasks.stores.ledger import open_ledger
+
+    entries = open_ledger(_home()).entries(population=population)
+    return {"entries": [answers.entry(each) for each in entries]}, printing.entries
+
+
+@budget.command("verify")
+@_answers
+def verify_ledger():
+    """Walk the chain; compare it with the anchor and with the heads in published manifests."""
+    from flows import answers, printing
+    from tasks.audit import check_ledger
+
+    return answers.findings(check_ledger(_home())), printing.findings
+
+
+def _decision(verdict: str, text: str) -> None:
+    @main.command(verdict, help=text)
+    @click.argument("name")
+    @click.option("--why", default="", help="The reason, kept in the ledger.")
+    @_answers
+    def decide(name: str, why: str):
+        from flows import embedded, printing
+
+        return embedded.decide(_home(), name, verdict, why), printing.decision
+
+
+_decision("approve", "Let release NAME be published; what waits for it goes on.")
+_decision("reject", "Never publish release NAME. It stays charged.")
+_decision("abandon", "Give up release NAME and delete its exact counts. It stays charged.")
+
+
+@main.command()
+@_answers
+def releases():
+    """What was released, in which state, by whom, when, at what cost."""
+    from flows import answers, printing
+    from tasks.stores.ledger import open_ledger
+
+    return {"releases": [answers.release(each) for each in open_ledger(_home()).releases()]}, printing.releases
+
+
+@main.command("show")
+@click.argument("name")
+@_answers
+def show_release(name: str):
+    """The trail of one release: who, when, what, hashes."""
+    from flows import answers, printing
+
+    return answers.trail(_home(), name), printing.trail
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--key", type=click.Path(path_type=Path), help="The signer's public key (PEM), from a source you trust.")
+@_answers
+def verify(folder: Path, key: Path | None):
+    """Re-check a published bundle offline."""
+    from flows import answers, printing
+    from tasks.verify import verify_bundle
+
+    found = verify_bundle(folder, key)
+    notes = [problem for problem in found if problem.note]
+    return answers.findings([problem for problem in found if not problem.note], notes), printing.findings
+
+
+@main.command()
+@click.argument("original", type=click.Path(path_type=Path))
+@click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--domain", required=True, type=click.Path(path_type=Path), help="The dataset.yaml of both.")
+@click.option("--classifier", default="auto", show_default=True, help="logistic, cart, or one of scikit-learn.")
+@click.option("--page", type=click.Path(path_type=Path), help="Write a page with pictures there.")
+@_answers
+def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, classifier: str, page: Path | None):
+    """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
+    from flows import printing
+    from tasks.compare import compare_files
+
+    return compare_files(original, synthetic, domain, classifier, page), printing.evaluation
+
+
+@main.command()
+@click.argument("name", type=click.Choice(["youth-voter"]))
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--rows", type=click.IntRange(min=1), help="Default: as many as the paper's file.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@_answers
+def data(name: str, out: Path, rows: int | None, seed: int):
+    """Write a public stand-in (CSV or Parquet by suffix)."""
+    from flows import printing
+    from tasks.standin import write_standin
+
+    return write_standin(out, rows, seed), printing.written
+
+
+@main.command()
+@click.argument("name", type=click.Choice(["voter", "simulation"]))
+@click.option("--repeats", type=click.IntRange(min=1), help="Default: as many as the paper's (10, 200).")
+@click.option("--epsilon", multiple=True, metavar="ε", help="Repeat it for several; default: the paper's.")
+@click.option("--method", multiple=True, metavar="NAME", help="Repeat it for several; default: all.")
+@click.option("--out", type=click.Path(file_okay=False), help="Default: studies/NAME. Finished points there are kept.")
+@click.option("--data", type=click.Path(exists=True), help="Voter records instead of the stand-in; with --domain.")
+@click.option("--domain", type=click.Path(exists=True, dir_okay=False), help="The dataset.yaml of --data.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@_answers
+def study(**asked: Any):
+    """Run one of the paper's studies on public data; run again, it goes on where it was."""
+    from flows import study_embedded
+
+    return study_embedded.run_study(_home(), asked), study_embedded.show

@@ -1,0 +1,98 @@
+"""`steps run` without a server: the same flow in this process, with Prefect's own state under the home."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from flows.progress import shown_in_terminal
+from flows.quiet import quiet
+from schemas.errors import InfrastructureFault, StepsError
+from schemas.release import load_release
+from tasks.stores.home import Home
+
+PATIENCE = 10.0  # seconds for Prefect to record what has run
+
+
+def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
+    """Runs the release flow and returns its outcome, or raises why there is none."""
+    load_release(path, period)  # a bad spec dies at the door, before a server is started
+    quiet(home.folder)
+    with _stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
+        state = _run(home, path, period)
+        _wait_for_records(state.state_details.flow_run_id, len(stages))
+    outcome = state.data if isinstance(state.data, Exception) else state.result(raise_on_failure=False)
+    if isinstance(outcome, StepsError):
+        raise outcome
+    if isinstance(outcome, BaseException):
+        raise InfrastructureFault(f"Prefect could not finish the run ({type(outcome).__name__}). Run again to resume.")
+    return outcome
+
+
+def _run(home: Home, path: Path, period: str | None) -> Any:
+    try:
+        from flows.release import release
+
+        return release(release=str(path), home=str(home.path), period=period, return_state=True)
+    except StepsError:
+        raise
+    except Exception as error:
+        reason = type(error).__name__
+    raise InfrastructureFault(f"Prefect could not start the run ({reason}). Is its server or disk out of reach? Run again.")
+
+
+@contextmanager
+def _stdout_kept_clean() -> Iterator[None]:
+    """Whatever this process or a child prints goes to standard error; standard output is for the answer."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _wait_for_records(flow_run_id: Any, expected: int) -> None:
+    """Prefect records task runs a moment after they ran: leaving at once would lose some of them."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+
+    ours = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
+    deadline = time.monotonic() + PATIENCE
+    with get_client(sync_client=True) as client:
+        while time.monotonic() < deadline:
+            runs = client.read_task_runs(flow_run_filter=ours)
+            if sum(run.state is not None and run.state.is_final() for run in runs) >= expected:
+                return
+            time.sleep(0.2)
+
+
+def decide(home: Home, name: str, verdict: str, why: str) -> dict[str, Any]:
+    """Records a person's decision, and lets a run that waits for it go on."""
+    from tasks.decide import decide as record
+
+    who = getpass.getuser()
+    state = record(home, name, verdict, who, why)
+    answer: dict[str, Any] = {"release": name, "state": state, "who": who}
+    if verdict in ("approve", "reject") and _resume(home, name, verdict == "approve", who, why):
+        return answer | {"next": "the run that waited for it goes on"}
+    return answer | ({"next": "run it again to publish"} if state == "approved" else {})
+
+
+def _resume(home: Home, name: str, approve: bool, who: str, why: str) -> bool:
+    """Wakes the suspended run of a deployment, if a Prefect server is configured and has one."""
+    if not os.environ.get("PREFECT_API_URL"):
+        return False
+    quiet(home.folder)
+    from flows.approval import resume_waiting
+
+    return resume_waiting(name, approve, who, why)

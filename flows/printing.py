@@ -1,0 +1,144 @@
+"""What the commands print for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        _console.print(line, markup=False)
+
+
+def _time(at: str) -> str:
+    return at[:16].replace("T", " ")
+
+
+def plan(answer: dict[str, Any]) -> None:
+    """Layer by layer, or tree by tree, what will be drawn, then what it costs."""
+    forest = any(draw["tree"] for draw in answer["draws"])
+    numbers = ("tree" if forest else "layer", "nodes", "share of ε", "noise scale", "expected error")
+    table = _table(numbers[0], "of" if forest else "splits on", *numbers[1:], right=numbers)
+    for layer in answer["layers"]:
+        mine = [d for d in answer["draws"] if d["kind"] == "count" and (d["tree"] or d["layer"]) in _names(layer)]
+        scales = [draw["scale"] for draw in mine]
+        table.add_row(
+            str(layer["layer"]),
+            ", ".join(layer["attributes"] or ["elected"]),
+            ("≤ " if layer["nodes_are"] == "at most" else "") + f"{layer['nodes']:,}",
+            layer["share"],
+            f"{_number(scales[0]):,.4g}" if scales else "",
+            f"± {layer['expected_error']:,.4g}",
+        )
+    _say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
+    _console.print(table)
+    for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
+        chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
+        error = f"misplaces about {each['predicted_error']:.1%} of rows ({each['why']})"
+        _say(f"auto      {each['decomposition']}: {error}; {chosen}")
+    left = answer["balance"]
+    balance = f"{left} left" if left is not None else "no grant yet"
+    _say(f"cost      ε = {answer['epsilon']}   (population {answer['population']}: {balance})")
+    _say(f"estimate  {answer['memory_bytes'] / 2**20:,.0f} MiB, {answer['seconds']:,.0f} s   plan {answer['hash'][:16]}")
+
+
+def _names(layer: dict[str, Any]) -> list[Any]:
+    """What the draws of a layer or a tree are known by."""
+    return [layer["layer"], *(layer["attributes"] or [])]
+
+
+def _number(fraction: str) -> float:
+    from fractions import Fraction
+
+    return float(Fraction(fraction))
+
+
+def outcome(answer: dict[str, Any]) -> None:
+    charged = f"ε = {answer['epsilon']} charged" if answer["charged"] else "nothing charged: this release existed already"
+    _say(
+        f"released    {answer['release']}",
+        f"budget      {charged}; {answer['balance']} left for {answer['population']}",
+        f"bundle      {answer['folder']}",
+        f"page        {answer['page']}",
+        f"evaluation  {answer['evaluation']}   (confidential: keep it inside)",
+    )
+    if answer["charges"] > 1:
+        _say(f"note        charged {answer['charges']} times: an earlier charge was burnt, its sealed draws being lost")
+
+
+def account(answer: dict[str, Any]) -> None:
+    accounts({"accounts": [answer]})
+
+
+def accounts(answer: dict[str, Any]) -> None:
+    table = _table("population", "granted", "charged", "balance", "neighbours", "unit", right=("granted", "charged", "balance"))
+    for each in answer["accounts"]:
+        table.add_row(*(each[name] for name in ("population", "granted", "charged", "balance", "neighbours", "unit")))
+    _console.print(table if answer["accounts"] else "no grants yet")
+
+
+def entries(answer: dict[str, Any]) -> None:
+    table = _table("seq", "at", "who", "what", "population", "release", "ε", "balance", "hash", right=("seq", "ε", "balance"))
+    for each in answer["entries"]:
+        what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
+        cells = (each["population"], each["release"], each["epsilon"], each["balance_after"])
+        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(c or "" for c in cells), each["hash"][:12])
+    _console.print(table if answer["entries"] else "the ledger is empty")
+
+
+def releases(answer: dict[str, Any]) -> None:
+    table = _table("release", "state", "ε", "population", "by", "at", "approved by", right=("ε",))
+    for each in answer["releases"]:
+        names = ("release", "state", "charged", "population", "actor")
+        table.add_row(*(each[name] for name in names), _time(each["at"]), each["approver"] or "")
+    _console.print(table if answer["releases"] else "no releases yet")
+
+
+def trail(answer: dict[str, Any]) -> None:
+    _say(f"{answer['release']}: {answer['state']}, ε = {answer['charged']} of {answer['population']}")
+    if answer["folder"]:
+        _say(f"bundle {answer['folder']}")
+    for name, digest in answer["hashes"].items():
+        _say(f"  {name:<18} {digest}")
+    entries({"entries": answer["trail"]})
+    context = next((e["details"].get("context") for e in answer["trail"] if e["kind"] == "charge"), None) or {}
+    for name, value in context.items():
+        _say(f"  {name:<18} {value}")
+
+
+def findings(answer: dict[str, Any]) -> None:
+    for note in answer["notes"]:
+        _say(f"note: {note}")
+    for problem in answer["problems"]:
+        _say(f"problem: {problem}")
+    _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): this must not be relied on")
+
+
+def decision(answer: dict[str, Any]) -> None:
+    _say(f"{answer['release']} is {answer['state']}", *([answer["next"]] if answer.get("next") else []))
+
+
+def evaluation(answer: dict[str, Any]) -> None:
+    table = _table("measure", "value", right=("value",))
+    for measure in ("specks", "tvd", "chi_square"):
+        for name, value in answer[measure].items():
+            if isinstance(value, float):
+                table.add_row(f"{measure} {name}", f"{value:.4g}")
+    _console.print(table)
+
+
+def written(answer: dict[str, Any]) -> None:
+    _say(f"{answer['path']}: {answer['rows']:,} rows × {answer['columns']} columns (seed {answer['seed']})")

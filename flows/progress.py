@@ -1,0 +1,48 @@
+"""Which stage is running, for whoever watches: the terminal listens here, a worker does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_listener: ContextVar[Callable[[str], None] | None] = ContextVar("listener", default=None)
+
+
+def announce(stage: str) -> None:
+    """Says that a stage begins."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(stage)
+
+
+@contextmanager
+def listening(listener: Callable[[str], None]) -> Iterator[None]:
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+@contextmanager
+def shown_in_terminal(first: str) -> Iterator[set[str]]:
+    """A line with the time of each stage, on standard error; yields the names of the stages that have begun."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn())
+    console = Console(file=sys.stderr)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        running = [progress.add_task(first, total=1)]
+        begun: set[str] = set()
+
+        def next_stage(stage: str) -> None:
+            begun.add(stage)
+            progress.update(running[-1], completed=1)
+            running.append(progress.add_task(stage, total=1))
+
+        with listening(next_stage):
+            yield begun
+        progress.update(running[-1], completed=1)

@@ -1,0 +1,89 @@
+"""The release flow: plan → validate → discretize → charge → build tree → sanitize → correct → synthesize → (approve) →
+publish → evaluate → forget exact counts.
+
+Every stage finds what an earlier run sealed: running again resumes, and a finished release is returned as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow, runtime, tags
+
+from flows import answers, approval, showing
+from flows.stages import NOTHING_KEPT, fit_for_public, stage
+from schemas.errors import BudgetRefused, SpecError
+from schemas.release import Release, load_release
+from tasks.audit import must_be_current
+from tasks.build_tree import build_tree
+from tasks.charge import charge
+from tasks.correct import correct
+from tasks.discretize import discretize
+from tasks.evaluate import evaluate
+from tasks.forget import forget_exact_counts
+from tasks.plan import plan
+from tasks.publication import publish_release
+from tasks.sanitize import sanitize
+from tasks.stores.home import Home
+from tasks.synthesize import synthesize
+from tasks.validate import validate as validate_data
+
+make_plan = stage("plan", plan)
+validate = stage("validate", validate_data)
+count_cells = stage("discretize", discretize)
+charge_budget = stage("charge", charge)
+grow_tree = stage("build tree", build_tree)
+draw_noise = stage("sanitize", sanitize)
+make_consistent = stage("correct", correct)
+make_records = stage("synthesize", synthesize)
+make_public = stage("publish", publish_release)
+compare = stage("evaluate", evaluate)
+forget = stage("forget exact counts", forget_exact_counts)
+
+
+def _run_name() -> str:
+    """What a person recognises: "release youth-voter-2026q4"."""
+    asked = runtime.flow_run.parameters
+    try:
+        return f"release {_load(asked['release'], asked.get('period')).name}"
+    except SpecError:
+        return f"release {asked['release']}"
+
+
+def _load(path: str, period: str | None) -> Release:
+    # A retry keeps the scheduled time of its run, so a late one does not pay for the next period.
+    return load_release(path, period, runtime.flow_run.scheduled_start_time)
+
+
+@flow(name="release", flow_run_name=_run_name, **NOTHING_KEPT)
+def release(release: str, home: str | None = None, period: str | None = None) -> dict[str, Any]:
+    """Releases the data that the file `release` describes, within the budget of its population."""
+    return fit_for_public("release", _release)(Home.from_environment(home), release, period)
+
+
+def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
+    must_be_current(home)
+    asked = _load(path, period)
+    showing.tag_run(asked)
+    with tags(asked.name, asked.domain.population):
+        planned = make_plan(home, asked)
+        showing.show_plan(home, planned)
+        validate(home, asked)
+        cells = count_cells(home, asked)
+        try:
+            paid = charge_budget(home, asked, planned, cells, showing.trail_of_run())
+        except BudgetRefused as refusal:
+            showing.tell_refusal(home, asked, refusal)
+            raise
+        showing.show_budget(home, asked)
+        tree = grow_tree(home, asked, planned, cells, paid)
+        noisy = draw_noise(home, asked, planned, cells, tree, paid)
+        consistent = make_consistent(home, asked, planned, tree, noisy)
+        sets = make_records(home, asked, planned, tree, noisy, consistent)
+        public = (tree, noisy, consistent, *sets)
+        approval.wait_for_decision(home, asked, planned, public)
+        folder = make_public(home, asked, planned, public)
+        showing.show_bundle(folder)
+        compare(home, asked, cells, sets)
+        forget(home, asked)
+        return answers.outcome(home, asked, paid, folder)

@@ -1,0 +1,91 @@
+"""The study flow: every point of the grid that is not there yet is computed, then tables, pictures and a page are made.
+
+A point's file, not Prefect, remembers that it is done: an interrupted study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, task, unmapped
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import as_completed
+from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.tasks import exponential_backoff
+
+from flows.stages import NOTHING_KEPT, RETRIES, worth_a_retry
+from tasks.crew import Crew, cores
+from tasks.study import Point, ask, compute, grid, path_of, prepare
+from tasks.study_report import report
+
+BATCH = 500  # points handed to Prefect at a time
+
+
+@flow(name="study", flow_run_name="study {name}", task_runner=ThreadPoolTaskRunner(max_workers=cores()), **NOTHING_KEPT)
+def study(
+    name: str,
+    repeats: int | None = None,
+    epsilon: list[str] | None = None,
+    method: list[str] | None = None,
+    out: str | None = None,
+    data: str | None = None,
+    domain: str | None = None,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures."""
+    begun = time.monotonic()
+    asked = ask(name, repeats, epsilon, method, data, domain, seed)
+    folder = Path(out or f"studies/{name}").absolute()
+    points = list(grid(asked, prepare(asked, folder)))
+    missing = [point for point in points if not path_of(point, folder).exists()]
+    with Crew(min(cores(), max(1, len(missing)))) as crew, progress(len(points), len(points) - len(missing)) as advance:
+        for _ in _computed(missing, folder, crew):
+            advance()
+    answer = report(asked, points, folder)
+    return {**answer, "points": len(points), "computed": len(missing), "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _computed(points: list[Point], folder: Path, crew: Crew) -> Iterator[float]:
+    """Seconds of each point as it is finished. The first failure ends the study; what is done stays."""
+
+    @task(
+        name="grid point", task_run_name="{point.name}", retries=RETRIES, retry_delay_seconds=exponential_backoff(1),
+        retry_condition_fn=worth_a_retry, cache_policy=NO_CACHE, **NOTHING_KEPT,
+    )  # fmt: skip
+    def compute_point(point: Point, folder: Path) -> float:
+        return crew.call(compute, point, folder)
+
+    for first in range(0, len(points), BATCH):
+        futures = compute_point.map(points[first : first + BATCH], unmapped(folder))
+        yield from _results(as_completed(futures))
+
+
+def _results(futures: Iterable[Any]) -> Iterator[float]:
+    return (future.result() for future in futures)
+
+
+@contextmanager
+def progress(total: int, done: int) -> Iterator[Any]:
+    """A bar with the time left on a terminal's standard error; a line per tenth in the run's log elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console, log, begun, first = Console(file=sys.stderr), get_run_logger(), time.monotonic(), done
+    columns = (TextColumn("points"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task("points", total=total, completed=done)
+
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            bar.advance(shown)
+            if done * 10 // total > (done - 1) * 10 // total:
+                left = (time.monotonic() - begun) / (done - first) * (total - done)
+                log.info("%d of %d points, about %.0f s left", done, total, left)
+
+        yield advance

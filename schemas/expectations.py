@@ -1,0 +1,140 @@
+"""The Great Expectations suite of a domain: columns, types, categories, bounds, missing, rules, rows per person.
+
+It runs on a small frame. An expectation about each value of a column holds for all rows exactly when it holds for the
+column's distinct values, so the frame has the domain's columns with their distinct values, and columns in round brackets
+(no attribute is named so) for what concerns the whole table.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+from typing import Any
+
+from schemas.attributes import EPOCH
+from schemas.domain import Domain
+
+COLUMNS, DOUBLED, BROKEN, ROWS = "(columns)", "(columns that stand twice)", "(unreadable files)", "(rows)"
+PERSON_ROWS, NO_PERSON = "(rows of one person)", "(rows without a person)"
+
+_TEXT, _WHOLE, _NUMBERS = "text", "whole numbers", "numbers"
+ACCEPTED = {
+    "categorical": (_TEXT,),
+    "ordinal": (_TEXT,),
+    "integer": (_WHOLE, _NUMBERS),
+    "numeric": (_WHOLE, _NUMBERS),
+    "date": ("dates", "times", _TEXT),
+    "person": (_TEXT, _WHOLE),
+}
+AS_WRITTEN = "text as written"  # every column of a CSV file, whose values are judged one by one
+ALWAYS_ACCEPTED = (AS_WRITTEN, "nothing")  # nothing: a column of nulls
+_READS_AS = {"integer": "a whole number", "numeric": "a number", "date": "a day, written 2000-01-31 where it is text"}
+
+
+def type_of(name: str) -> str:
+    return f"(type of {name})"
+
+
+def unreadable_in(name: str) -> str:
+    return f"(unreadable in {name})"
+
+
+def rule_breaks(number: int) -> str:
+    return f"(rule {number})"
+
+
+def wanted_columns(domain: Domain) -> list[str]:
+    """The columns that a source must have, and no others."""
+    return [*domain.names, *([domain.unit.column] if domain.unit.column else [])]
+
+
+def quiet_gx() -> Any:
+    """Great Expectations, without telemetry, log lines or progress bars."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logger = logging.getLogger("great_expectations")
+    logger.propagate, logger.handlers = False, [logging.NullHandler()]
+    import great_expectations
+
+    return great_expectations
+
+
+def build_suite(domain: Domain) -> Any:
+    """The suite. Each expectation's meta says which column it concerns, what it demands in words, and its place."""
+    gx = quiet_gx()
+    demands = [*_table(domain), *(demand for attribute in domain.attributes for demand in _attribute(attribute))]
+    demands += [*_people(domain), *_rules(domain)]
+    expectations = [
+        getattr(gx.expectations, f"Expect{kind}")(
+            column=frame_column, **limits, meta={"place": place, "column": column, "words": words, "problem": problem}
+        )
+        for place, (kind, frame_column, limits, column, words, problem) in enumerate(demands)
+    ]
+    return gx.ExpectationSuite(name=domain.name, expectations=expectations)
+
+
+Demand = tuple[str, str, dict[str, Any], str, str, str]
+
+
+def _none(frame_column: str, column: str, words: str, problem: str) -> Demand:
+    return ("ColumnValuesToBeBetween", frame_column, {"min_value": 0, "max_value": 0}, column, words, problem)
+
+
+def _table(domain: Domain) -> list[Demand]:
+    wanted = {"value_set": wanted_columns(domain)}
+    return [
+        ("ColumnDistinctValuesToContainSet", COLUMNS, wanted, "", "every column of the domain is there", "lacking"),
+        ("ColumnValuesToBeInSet", COLUMNS, wanted, "", "there is no column that the domain does not name", "extra"),
+        _none(DOUBLED, "", "no column stands twice (upper and lower case count as the same)", "doubled"),
+        _none(BROKEN, "", "every record can be read", "broken"),
+        ("ColumnValuesToBeBetween", ROWS, {"min_value": 1}, "", "there is at least one record", "empty"),
+    ]
+
+
+def _attribute(attribute: Any) -> list[Demand]:
+    name, kind = attribute.name, attribute.kind
+    demands = [_type(name, kind)]
+    if attribute.missing == "forbid":
+        demands.append(("ColumnValuesToNotBeNull", name, {}, name, "is never missing", "missing"))
+    if kind in ("categorical", "ordinal"):
+        words = f"is one of {', '.join(attribute.categories[:8])}{', …' if len(attribute.categories) > 8 else ''}"
+        return [*demands, ("ColumnValuesToBeInSet", name, {"value_set": list(attribute.categories)}, name, words, "outside")]
+    demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind]}", "unreadable"))
+    if attribute.outside == "forbid":
+        low, high = (_as_number(bound) for bound in attribute.bounds)
+        words = f"lies between {attribute.bounds[0]} and {attribute.bounds[1]}"
+        demands.append(("ColumnValuesToBeBetween", name, {"min_value": low, "max_value": high}, name, words, "outside"))
+    return demands
+
+
+def _type(name: str, kind: str) -> Demand:
+    words = f"is stored as {' or '.join(ACCEPTED[kind])}"
+    value_set = [*ACCEPTED[kind], *ALWAYS_ACCEPTED]
+    return ("ColumnValuesToBeInSet", type_of(name), {"value_set": value_set}, name, words, "type")
+
+
+def _as_number(bound: Any) -> float | int:
+    """A bound as the frame of distinct values shows it: days since 1970-01-01 for a date."""
+    return (bound - EPOCH).days if isinstance(bound, datetime.date) else bound
+
+
+def _people(domain: Domain) -> list[Demand]:
+    unit = domain.unit
+    if unit.column is None:
+        return []
+    demands = [_type(unit.column, "person"), _none(NO_PERSON, unit.column, "every record names its person", "missing")]
+    if unit.excess == "forbid":
+        limits, words = {"max_value": unit.rows_per_person}, f"a person has at most {unit.rows_per_person} records"
+        demands.append(("ColumnValuesToBeBetween", PERSON_ROWS, limits, unit.column, words, "excess"))
+    return demands
+
+
+def _rules(domain: Domain) -> list[Demand]:
+    return [
+        _none(rule_breaks(number), ", ".join(rule.never), f"rule {number}: never {_said(rule.never)}", f"rule {number}")
+        for number, rule in enumerate(domain.rules, 1)
+    ]
+
+
+def _said(never: dict[str, Any]) -> str:
+    return " with ".join(f"{name} = {value}" for name, value in never.items())

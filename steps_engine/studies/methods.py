@@ -1,0 +1,196 @@
+"""The methods of the studies: how each makes m synthetic frames from an original. A new method is one more entry.
+
+Every private method draws through noise.py with the exact number of rows published beside it (`total: invariant`): the
+paper takes n as public, so each synthetic set has n rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from schemas.domain import Domain
+from schemas.errors import SpecError
+from schemas.release import Method, Release, ReleaseSpec, check_order
+from steps_engine.baselines.privbayes import fit_privbayes, make_privbayes_plan, synthesize_privbayes
+from steps_engine.cascade import fit
+from steps_engine.cascade_plan import make_cascade_plan
+from steps_engine.consistency import correct
+from steps_engine.counting import Counts, count_codes
+from steps_engine.encoding import encode
+from steps_engine.noise import Source, integers_below
+from steps_engine.planning import make_plan
+from steps_engine.sanitize import sanitize
+from steps_engine.studies.printed import correct_as_printed
+from steps_engine.synthesis import synthesize
+from steps_engine.tree import build_tree
+from steps_engine.walk import synthesize_cascade
+
+Kind = Literal["tree", "printed", "cascade", "privbayes", "bootstrap", "original"]
+
+
+@dataclass(frozen=True, repr=False)
+class Original:
+    """The records of a study, which anybody may see."""
+
+    domain: Domain
+    frame: pd.DataFrame
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return encode(self.frame, self.domain)
+
+    @cached_property
+    def counts(self) -> Counts:
+        return count_codes(self.codes)
+
+
+@dataclass(frozen=True)
+class StudyMethod:
+    """A name, what makes its sets (`kind`), and with which settings."""
+
+    name: str
+    title: str
+    kind: Kind
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What decides its figures: part of the identity of a grid point."""
+        return {"kind": self.kind, "settings": self.settings}
+
+    @property
+    def spends(self) -> bool:
+        """Whether ε matters to it."""
+        return self.kind not in ("bootstrap", "original")
+
+    @property
+    def combining(self) -> Literal["split", "shared"]:
+        return self.settings.get("sets", {}).get("budget", "split")
+
+
+def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+    """m synthetic frames."""
+    return _KINDS[method.kind](method, original, epsilon, sets, source)
+
+
+def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+    """The engine of `steps run`, from plan to records; `printed` exchanges the correction."""
+    release = _asked(method, original, epsilon, sets)
+    plan = make_plan(release, source)
+    tree = build_tree(original.domain, plan, original.counts, source)
+    correction = correct_as_printed if method.kind == "printed" else correct
+    consistent = correction(tree, sanitize(tree, original.counts, plan, source), plan, source)
+    return [synthesize(tree, consistent, i, source).to_pandas() for i in range(1, sets + 1)]
+
+
+def _network_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+    """Plan, fit and walk; of PrivBayes plan, fit and sample."""
+    make, learn, walk = _NETWORKS[method.kind]
+    plan = make(_asked(method, original, epsilon, sets))
+    learnt = learn(original.domain, plan, original.counts, source)
+    return [walk(original.domain, plan, learnt, i, source).to_pandas() for i in range(1, sets + 1)]
+
+
+def _asked(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
+    settings = {**method.settings, "sets": {**method.settings.get("sets", {}), "count": sets}}
+    privacy = {"epsilon": Decimal(epsilon), "total": "invariant"}
+    spec = ReleaseSpec(name="study", dataset="-", source="-", privacy=privacy, method=Method.model_validate(settings))
+    check_order(spec, original.domain, method.name)
+    return Release(spec=spec, domain=original.domain, folder=".")
+
+
+def _bootstrap(_method: StudyMethod, original: Original, _epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+    """Another sample of the same people: what no private method can be expected to beat."""
+    rows = len(original.frame)
+    return [original.frame.iloc[integers_below(rows, rows, source)].reset_index(drop=True) for _ in range(sets)]
+
+
+def _original(_method: StudyMethod, original: Original, _epsilon: str, _sets: int, _source: Source) -> list[pd.DataFrame]:
+    return [original.frame]
+
+
+_NETWORKS = {
+    "cascade": (make_cascade_plan, fit, synthesize_cascade),
+    "privbayes": (make_privbayes_plan, fit_privbayes, synthesize_privbayes),
+}
+_KINDS: dict[str, Callable[..., list[pd.DataFrame]]] = {
+    "tree": _tree_sets,
+    "printed": _tree_sets,
+    "cascade": _network_sets,
+    "privbayes": _network_sets,
+    "bootstrap": _bootstrap,
+    "original": _original,
+}
+
+
+def named(*methods: StudyMethod) -> dict[str, StudyMethod]:
+    return {method.name: method for method in methods}
+
+
+def find_methods(registry: dict[str, StudyMethod], asked: Sequence[str]) -> tuple[StudyMethod, ...]:
+    """The methods of these names, in the registry's order."""
+    for name in asked:
+        if name not in registry:
+            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(registry)}.")
+    return tuple(method for name, method in registry.items() if name in asked)
+
+
+def _tree(name: str, title: str, *order: Any, kind: Kind = "tree") -> StudyMethod:
+    return StudyMethod(name, title, kind, {"decomposition": "tree", "order": order})
+
+
+def _shared(method: StudyMethod) -> StudyMethod:
+    """The same method with one measurement at all of ε, from which the m sets are drawn."""
+    settings = {**method.settings, "sets": {"budget": "shared"}}
+    return StudyMethod(f"{method.name}-shared", f"{method.title}, shared", method.kind, settings)
+
+
+def _uh(name: str, title: str, layers: int) -> StudyMethod:
+    return StudyMethod(name, title, "tree", {"decomposition": "uh", "layers": layers})
+
+
+BOOTSTRAP = StudyMethod("bootstrap", "another sample (not private)", "bootstrap")
+ORIGINAL = StudyMethod("original", "the sample itself (not private)", "original")
+
+FLAT = StudyMethod("flat", "flat Laplace", "tree", {"decomposition": "flat"})
+CASCADE = StudyMethod("cascade", "cascade", "cascade", {"decomposition": "cascade"})  # the order is the plan's own
+PRIVBAYES = StudyMethod("privbayes", "PrivBayes", "privbayes", {"decomposition": "privbayes"})  # degree 2, ε in halves
+STEPS_2 = _tree("steps-2", "STEPS-2", "voted", "college")
+STEPS = _tree("steps", "STEPS (L=2)", ("x1", "x2", "x4"), ("x3", "y"))
+
+VOTER = named(
+    FLAT,
+    PRIVBAYES,
+    _uh("uh-2", "UH modified-2", 2),
+    _uh("uh-3", "UH modified-3", 3),
+    STEPS_2,
+    _tree("steps-3", "STEPS-3", "voted", "college", "prereg_state"),
+    StudyMethod("flat-printed", "flat Laplace, negatives cut", "printed", {"decomposition": "flat"}),
+    _tree("steps-2-printed", "STEPS-2 as printed", "voted", "college", kind="printed"),
+    _tree("steps-3-printed", "STEPS-3 as printed", "voted", "college", "prereg_state", kind="printed"),
+    _shared(FLAT),
+    _shared(STEPS_2),
+    CASCADE,
+    _shared(CASCADE),
+    BOOTSTRAP,
+)
+SIMULATION = named(
+    STEPS,
+    PRIVBAYES,
+    StudyMethod(
+        "steps-elected", "STEPS (L=2), groups elected", "tree",
+        {"decomposition": "tree", "elect": {"utility": "aic", "share": 0.1, "layers": 2, "what": "groups"}},
+    ),
+    _uh("uh-4", "UH modified (L=4)", 4),
+    _tree("steps-printed", "STEPS as printed", ("x1", "x2", "x4"), ("x3", "y"), kind="printed"),
+    _shared(STEPS),
+    CASCADE,
+    ORIGINAL,
+)  # fmt: skip

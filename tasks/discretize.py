@@ -1,0 +1,92 @@
+"""Records → exact counts of occupied cells, in one streamed pass inside DuckDB. CONFIDENTIAL from here until sanitized."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas import tables
+from schemas.domain import Domain
+from schemas.errors import DataInvalid
+from schemas.expectations import wanted_columns
+from schemas.release import Release
+from steps_engine.counting import Counts
+from tasks.coding import category_types, cells_sql, keyed_rows, keys, unpacked
+from tasks.source import ReadingFailed, Source, connect, open_source, query
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.files import private_folder
+from tasks.stores.home import Home
+
+UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
+
+
+def count_cells(release: Release, scratch: Path) -> Counts:
+    """How many records each occupied cell holds; DuckDB spills into `scratch`, which must be confidential."""
+    source, counts = open_source(release.source), None
+    if _readable(source, release.domain):
+        try:
+            with connect(source, scratch) as connection:
+                counts = Counts.from_table(release.domain, _cells_table(connection, source, release.domain))
+        except ReadingFailed:
+            pass  # raised below: neither cause nor context
+    if counts is None or not _fits(counts, release.domain):
+        raise DataInvalid(UNFIT)
+    return counts
+
+
+def kept_rows(source: Source, domain: Domain) -> str:
+    """All records, or at most rows_per_person of each person where the rest is dropped.
+
+    Which of them stay depends on that person's own records alone, so adding or removing a person moves nobody else's.
+    """
+    rows, unit = keyed_rows(source, domain), domain.unit
+    if unit.excess == "forbid":
+        return rows
+    turn = f"row_number() OVER (PARTITION BY c{source.names.index(unit.column)} ORDER BY {keys(domain)})"
+    return f"(SELECT {keys(domain)} FROM {rows} QUALIFY {turn} <= {unit.rows_per_person})"
+
+
+def fingerprint(counts: Counts, domain: Domain, key: bytes) -> str:
+    """Keyed hash of the occupied cells in order: the same for any order of rows and any split into files."""
+    order = np.lexsort(counts.codes.T[::-1])
+    digest = hmac.new(key, json.dumps([domain.names, domain.sizes]).encode(), hashlib.sha256)
+    digest.update(np.ascontiguousarray(counts.codes[order], dtype="<i4"))
+    digest.update(np.ascontiguousarray(counts.count[order], dtype="<i8"))
+    return digest.hexdigest()
+
+
+def _cells_table(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain) -> pa.Table:
+    for statement in category_types(domain):
+        query(connection, statement)
+    columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
+    cells = f"{cells_sql(kept_rows(source, domain), source, domain)} ORDER BY ALL"  # sorted words are sorted codes
+    found = query(connection, f"SELECT {columns}, n FROM ({cells})")
+    return pa.Table.from_arrays(found.columns, schema=tables.cells(domain))
+
+
+def _readable(source: Source, domain: Domain) -> bool:
+    return sorted(source.names) == sorted(wanted_columns(domain))
+
+
+def _fits(counts: Counts, domain: Domain) -> bool:
+    """Whether every cell is one of the domain's, breaks no rule, and there is one at all."""
+    if not len(counts.count) or (counts.codes >= np.array(domain.sizes)).any():
+        return False
+    return not any(
+        np.logical_and.reduce([np.isin(counts.codes[:, j], codes) for j, codes in rule.items()]).any()
+        for rule in domain.forbidden
+    )
+
+
+def discretize(home: Home, release: Release) -> Reference:
+    """Count the records' cells and keep them, confidential, until the release is evaluated."""
+    counts = count_cells(release, private_folder(home.confidential / release.name))
+    return Store(home).write(
+        release.name, "cells", counts.to_table(release.domain), tables.cells(release.domain), "confidential"
+    )

@@ -1,0 +1,155 @@
+"""The stages in order, in processes without Prefect, killed at every durable step. Run as a script; answers with JSON.
+
+The parent imports everything once and forks a child per attempt: the child is killed (kill -9) at its k-th durable step (an
+fsync, link, rename or unlink). A second child then runs to the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from schemas.release import load_release
+from tasks.audit import bundles, check_bundle, check_ledger, must_be_current
+from tasks.build_tree import build_tree
+from tasks.charge import charge
+from tasks.correct import correct
+from tasks.discretize import discretize
+from tasks.evaluate import evaluate
+from tasks.forget import forget_exact_counts
+from tasks.plan import plan
+from tasks.publication import publish_release
+from tasks.sanitize import sanitize
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
+from tasks.synthesize import synthesize
+from tasks.validate import quiet_gx, validate
+
+from .small import leaks
+
+stage_now = "start"
+
+
+def run_stages(home: Home, path: Path) -> bool:
+    """The release flow's order, as plain calls; whether it was charged by this run."""
+    global stage_now
+
+    def at(stage: str) -> str:
+        global stage_now
+        stage_now = stage
+        return stage
+
+    must_be_current(home)
+    asked = load_release(path)
+    at("plan")
+    planned = plan(home, asked)
+    at("validate")
+    validate(home, asked)
+    at("discretize")
+    cells = discretize(home, asked)
+    at("charge")
+    paid = charge(home, asked, planned, cells, {})
+    at("build tree")
+    tree = build_tree(home, asked, planned, cells, paid)
+    at("sanitize")
+    noisy = sanitize(home, asked, planned, cells, tree, paid)
+    at("correct")
+    consistent = correct(home, asked, planned, tree, noisy)
+    at("synthesize")
+    sets = synthesize(home, asked, planned, tree, noisy, consistent)
+    at("publish")
+    publish_release(home, asked, planned, (tree, noisy, consistent, *sets))
+    at("evaluate")
+    evaluate(home, asked, cells, sets)
+    at("forget")
+    forget_exact_counts(home, asked)
+    return paid.new
+
+
+def in_child(function) -> tuple[int, list]:
+    """The exit status of a forked child, and what it reported."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            os.write(writer, json.dumps(function(writer)).encode() + b"\n")
+            os._exit(0)
+        except BaseException as error:
+            os.write(writer, json.dumps(f"{type(error).__name__}: {error}").encode() + b"\n")
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = [json.loads(line) for line in pipe]
+    return os.waitpid(child, 0)[1], said
+
+
+def killed_at(step: int | None, home: Home, path: Path, writer: int) -> list[str]:
+    """Dies at the given durable step; without one, runs to the end and says in which stage each step was."""
+    stages: list[str] = []
+    for name in ("fsync", "link", "rename", "replace", "unlink"):
+        original = getattr(os, name)
+
+        def counted(*arguments, _original=original, **named):
+            stages.append(stage_now)
+            if len(stages) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return _original(*arguments, **named)
+
+        setattr(os, name, counted)
+    run_stages(home, path)
+    return stages
+
+
+def chosen_steps(stages: list[str]) -> dict[int, str]:
+    """In every stage a step in the middle; where something is paid, drawn or published, also the first and the last."""
+    chosen = {}
+    for stage in dict.fromkeys(stages):
+        steps = [number for number, at in enumerate(stages, start=1) if at == stage]
+        among = (0, len(steps) // 2, -1) if stage in ("charge", "build tree", "sanitize", "publish") else (len(steps) // 2,)
+        chosen |= {steps[place]: stage for place in among}
+    return chosen
+
+
+def drawn(home: Home) -> dict[str, str]:
+    """What is sealed: nobody may draw it again."""
+    sealed = [entry.details for entry in open_ledger(home).entries() if entry.kind == "seal"]
+    return {each["stage"]: each["digest"] for each in sealed if each["side"] == "public"}
+
+
+def granted_home(folder: Path) -> Home:
+    home = Home(folder)
+    open_ledger(home).grant("small-people", 500_000_000, "exactly one release")
+    return home
+
+
+def attempt(step: int, stage: str, folder: Path, path: Path) -> dict:
+    """One kill and one resumption in a fresh home, and everything worth knowing afterwards."""
+    home = granted_home(folder)
+    status, said = in_child(lambda writer: killed_at(step, home, path, writer))
+    before, leaked = drawn(home), leaks(folder)
+    resumed, heard = in_child(lambda _: run_stages(home, path))
+    after = drawn(home)
+    return {
+        "stage": stage,
+        "killed": os.WIFSIGNALED(status) or said,
+        "resumed": heard if resumed else "to the end",
+        "charges": sum(entry.kind == "charge" for entry in open_ledger(home).entries()),
+        "problems": check_ledger(home) + [problem for each in bundles(home) for problem in check_bundle(home, each)],
+        "redrawn": [stage for stage, digest in before.items() if after.get(stage) != digest],
+        "exact counts left": [str(each) for each in folder.rglob("cells/*.parquet")],
+        "half files left": [str(each) for pattern in (".*tmp*", ".writing-*") for each in folder.rglob(pattern)],
+        "leaks": leaked + leaks(folder),
+    }
+
+
+if __name__ == "__main__":
+    quiet_gx()
+    root, path = Path(sys.argv[1]), Path(sys.argv[2])
+    rehearsal = granted_home(root / "rehearsal")
+    stages = in_child(lambda writer: killed_at(None, rehearsal, path, writer))[1][0]
+    for step, stage in chosen_steps(stages).items():
+        print(json.dumps(attempt(step, stage, root / f"home-{step}", path)), flush=True)

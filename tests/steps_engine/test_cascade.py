@@ -1,0 +1,334 @@
+"""The cascade: its score, its cost, what it reproduces, and that no exact count decides how it grows."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.domain import Domain
+from schemas.release import Method
+from steps_engine import cascade
+from steps_engine.attribute_tree import AttributeTree
+from steps_engine.cascade import dependence, fit, grow
+from steps_engine.cascade_plan import SPREAD, make_cascade_plan, path_costs, tree_draws
+from steps_engine.cascade_tables import noisy_table, read_cascade, read_trees, trees_table
+from steps_engine.counting import count_codes
+from steps_engine.encoding import encode
+from steps_engine.noise import SeededSource
+from steps_engine.walk import deal, nearest_shares, synthesize_cascade, total_rows, walk
+from tests.privacy_audit import epsilon_lower_bound
+from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, domain, never, records, release
+
+LARGE = "1000000"
+
+
+def plan_of(of: Domain, epsilon: str = "1", sets: int = 1, budget: str = "split", order=None, **privacy):
+    flat = Method(decomposition="flat", sets={"count": sets, "budget": budget})
+    asked = release(of, flat, epsilon, **privacy)
+    spec = asked.spec.model_copy(update={"method": flat.model_copy(update={"decomposition": "cascade", "order": order})})
+    return make_cascade_plan(asked.model_copy(update={"spec": spec}))
+
+
+def made(of: Domain, codes: np.ndarray, epsilon: str = LARGE, seed: int = 1, **more) -> np.ndarray:
+    plan, source = plan_of(of, epsilon, **more), SeededSource(("cascade", seed))
+    return walk(of, plan, fit(of, plan, count_codes(codes), source), 1, source)
+
+
+# --- the score
+
+
+def brute_dependence(table: np.ndarray) -> Fraction:
+    n = int(table.sum())
+    if n == 0:
+        return Fraction(0)
+    cells = itertools.product(range(table.shape[0]), range(table.shape[1]))
+    return sum(abs(int(table[z, x]) - Fraction(int(table[z].sum()) * int(table[:, x].sum()), n)) for z, x in cells) / 2
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=6, max_size=6))
+def test_the_score_is_half_the_distance_from_independence(counts):
+    table = np.array(counts).reshape(2, 3)
+    assert dependence(table[None])[0] == pytest.approx(float(brute_dependence(table)), abs=1e-9)
+
+
+def steps(tables: np.ndarray) -> np.ndarray:
+    """Every change of the score when one record is added to one of the tables."""
+    moves = []
+    for z, x in np.ndindex(*tables.shape[1:]):
+        more = tables.copy()
+        more[:, z, x] += 1
+        moves.append(dependence(more) - dependence(tables))
+    return np.concatenate(moves)
+
+
+def test_one_record_moves_the_score_by_less_than_two_up_and_down():
+    """Exhaustive over all small tables, then along two families that approach the supremum in both directions."""
+    small = np.array(list(itertools.product(range(5), repeat=4))).reshape(-1, 2, 2)
+    wide = np.array(list(itertools.product(range(3), repeat=6))).reshape(-1, 2, 3)
+    assert max(np.abs(steps(small)).max(), np.abs(steps(wide)).max()) < 2
+    up = np.array([[[10**6, 0], [0, 0]]])
+    down = np.array([[[10**8, 10**5], [10**5, 0]]])
+    assert 1.99 < steps(up).max() < 2
+    assert -2 < steps(down).min() < -1.99
+
+
+def test_the_spread_of_an_election_covers_moves_in_both_directions():
+    draws = [draw for draw in plan_of(domain(2, 3, 2)).draws if draw.kind == "election"]
+    assert draws and all(draw.sensitivity == SPREAD == 4 for draw in draws)
+
+
+# --- the plan
+
+SPECS = st.fixed_dictionaries({
+    "sizes": st.lists(st.integers(1, 9), min_size=1, max_size=7),
+    "epsilon": st.decimals("0.001", "20", places=3),
+    "sets": st.integers(1, 4),
+    "budget": st.sampled_from(["split", "shared"]),
+    "neighbours": st.sampled_from(["add_remove", "substitute"]),
+    "rows_per_person": st.integers(1, 3),
+    "expected_rows": st.none() | st.integers(1, 10**6),
+})  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPECS)
+def test_every_path_costs_epsilon_exactly_and_every_scale_fits_its_share(asked):
+    unit = {"rows_per_person": asked["rows_per_person"]}
+    of = domain(*asked["sizes"], unit=unit, expected_rows=asked["expected_rows"])
+    plan = plan_of(of, str(asked["epsilon"]), asked["sets"], asked["budget"], neighbours=asked["neighbours"])
+    assert set(path_costs(plan)) == {Fraction(asked["epsilon"])}
+    factor = asked["rows_per_person"] * (2 if asked["neighbours"] == "substitute" else 1)
+    for draw in plan.draws:
+        assert draw.sensitivity == factor * (SPREAD if draw.kind == "election" else 1)
+        assert draw.scale == draw.sensitivity / draw.epsilon
+
+
+def test_without_expected_rows_the_first_draw_is_the_total():
+    assert plan_of(domain(2, 2)).draws[0].name == "total"
+    assert all(draw.name != "total" for draw in plan_of(domain(2, 2, expected_rows=10)).draws)
+
+
+def test_the_given_order_comes_first_and_the_rest_by_size():
+    plan = plan_of(domain(2, 5, 3, 1), order=(("x1",),))
+    assert [layer.attributes[0] for layer in plan.layers] == ["x1", "x0", "x2"]
+
+
+def test_attributes_whose_names_contain_each_other_keep_their_own_draws():
+    attributes = tuple({"name": name, "kind": "integer", "bounds": (0, 1)} for name in ("a", "a: b", "total"))
+    of = Domain.model_validate({"name": "d", "population": "p", "attributes": attributes})
+    plan = plan_of(of)
+    parts = [tree_draws(plan, name) for name in of.names]
+    assert sum(len(part.elections) + sum(map(len, part.counts)) for part in parts) + 1 == len(plan.draws)
+
+
+# --- what comes out
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("epsilon", ["0.1", "5"])
+def test_every_shape_keeps_its_rules_and_its_domain(name, epsilon):
+    of = SHAPES[name]
+    rows = made(of, records(of, 300), epsilon)
+    assert set(map(tuple, rows.tolist())) <= set(allowed_cells(of))
+
+
+@pytest.mark.parametrize("name", ["one attribute", "one cell", "binary", "a rule", "rules that end branches early"])
+def test_with_unlimited_budget_small_domains_come_back_exactly(name):
+    of = SHAPES[name]
+    codes = records(of, 500, seed=3)
+    want, got = count_codes(codes), count_codes(made(of, codes))
+    assert np.array_equal(want.codes, got.codes)
+    assert np.abs(want.count - got.count).max() <= 2  # rounding in the walk and in the sampling of distinct rows
+
+
+def test_with_unlimited_budget_a_strong_dependence_is_kept():
+    of = domain(2, 3, 4, 5, expected_rows=2000)
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, 2000)
+    codes = np.stack([first, first + (rng.random(2000) < 0.3), 2 * first, rng.integers(0, 5, 2000)], axis=1)
+    rows = made(of, codes)
+    assert np.array_equal(rows[:, 2], 2 * rows[:, 0])
+    assert abs(np.mean(rows[:, 1] != rows[:, 0]) - np.mean(codes[:, 1] != codes[:, 0])) < 0.003
+
+
+def test_no_records_give_a_plausible_set():
+    for name, of in SHAPES.items():
+        rows = made(of, np.zeros((0, len(of.sizes)), dtype=int), "1")
+        assert len(rows) < 500, name
+
+
+def test_a_known_total_is_kept_exactly():
+    of = domain(2, 3, 2)
+    assert len(made(of, records(of, 123), "0.5", total="invariant")) == 123
+
+
+def test_missing_values_numbers_and_dates_come_back_as_records():
+    attributes = (
+        {"name": "c", "kind": "categorical", "categories": ("a", "b"), "missing": "category"},
+        {"name": "w", "kind": "numeric", "bounds": (0, 1), "bins": 4, "missing": "category"},
+        {"name": "d", "kind": "date", "bounds": ("2020-01-01", "2020-12-31"), "bins": 3},
+    )
+    attributes = tuple({**a, "bounds": tuple(map(Decimal, a["bounds"]))} if a["kind"] == "numeric" else a for a in attributes)
+    of = Domain.model_validate({"name": "d", "population": "p", "attributes": attributes, "rules": (never(c=None, w=None),)})
+    codes = np.random.default_rng(1).integers(0, (2, 4, 3), (400, 3))
+    plan, source = plan_of(of, LARGE), SeededSource(5)
+    table = synthesize_cascade(of, plan, fit(of, plan, count_codes(codes), source), 1, source)
+    assert table.num_rows == 400
+    again = encode(table.to_pandas(), of)
+    assert np.abs(np.bincount(again[:, 1], minlength=5) - np.bincount(codes[:, 1], minlength=5)).max() <= 4
+
+
+def test_a_hundred_attributes_are_no_trouble():
+    of = domain(*[2] * 100, expected_rows=1000)
+    codes = np.repeat(np.random.default_rng(0).integers(0, 2, (1000, 50)), 2, axis=1)
+    rows = made(of, codes, "1000")
+    assert np.mean(rows[:, ::2] == rows[:, 1::2]) > 0.9
+
+
+@pytest.mark.parametrize("budget", ["split", "shared"])
+def test_sets_differ_and_a_shared_measurement_is_drawn_once(budget):
+    of, source = domain(2, 3, 4, expected_rows=500), SeededSource(3)
+    plan = plan_of(of, "2", 3, budget)
+    fitted = fit(of, plan, counted(of, 500), source)
+    assert all(len(noisy) == (3 if budget == "split" else 1) for noisy in fitted.noisy)
+    tables = [count_codes(walk(of, plan, fitted, number, source)).to_table(of) for number in (1, 2, 3)]
+    assert not tables[0].equals(tables[1]) and not tables[1].equals(tables[2])
+    if budget == "shared":
+        assert len({total_rows(plan, fitted, number) for number in (1, 2, 3)}) == 1
+
+
+def test_dealing_follows_the_shares_within_one_in_every_group():
+    rng = np.random.default_rng(2)
+    group, prefix = np.sort(rng.integers(0, 5, 3000)), rng.integers(0, 40, 3000)
+    shares = rng.dirichlet(np.ones(4), 5)
+    dealt = deal(group, shares, prefix, SeededSource(1))
+    table = np.bincount(group * 4 + dealt, minlength=20).reshape(5, 4)
+    assert np.abs(table - table.sum(axis=1, keepdims=True) * shares).max() < 1 + 1e-6
+
+
+def test_shares_are_the_nearest_point_of_the_simplex():
+    rng = np.random.default_rng(3)
+    values, totals, allowed = rng.normal(0, 5, (50, 4)), rng.uniform(1, 9, 50), rng.random((50, 4)) < 0.8
+    allowed[:, 0] = True
+    shares = nearest_shares(values, totals, allowed, np.full((50, 4), 0.25))
+    assert np.allclose(shares.sum(axis=1), 1) and (shares >= 0).all() and (shares[~allowed] == 0).all()
+    for row, total, mask, share in zip(values, totals, allowed, shares, strict=True):
+        others = rng.dirichlet(np.ones(mask.sum()), 200) * total
+        best = ((share * total - row)[mask] ** 2).sum()
+        assert best <= ((others - row[mask]) ** 2).sum(axis=1).min() + 1e-9
+
+
+# --- tables
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_cascade_survives_its_tables(name):
+    of, source = SHAPES[name], SeededSource(4)
+    plan = plan_of(of, "20", 2, total="invariant")
+    fitted = fit(of, plan, counted(of, 200), source)
+    trees = read_trees(of, plan, trees_table(fitted.trees))
+    again = read_cascade(of, trees, noisy_table(fitted))
+    assert again.total == 200 and all(np.array_equal(a, b) for a, b in zip(again.noisy, fitted.noisy, strict=True))
+    assert [(t.attribute, t.splits) for t in again.trees] == [(t.attribute, t.splits) for t in fitted.trees]
+
+
+def test_a_table_that_is_no_cascade_is_refused():
+    of, source = domain(2, 2, 2, expected_rows=10**5), SeededSource(4)
+    plan = plan_of(of, LARGE)
+    same = np.repeat(np.arange(2), 500)[:, None].repeat(3, axis=1)
+    trees = grow(of, plan, count_codes(same), source)
+    table = trees_table(trees)
+    forged = table.set_column(3, table.schema.field(3), [[text.replace("x0", "x2") for text in table["split"].to_pylist()]])
+    for broken in (table.slice(1), forged):
+        with pytest.raises(ValueError):
+            read_trees(of, plan, broken)
+
+
+def test_a_branch_that_breaks_a_rule_has_no_noise():
+    of = domain(2, 2, rules=(never(x0=1, x1=0),), expected_rows=100)
+    tree = AttributeTree(of, 1, ((), (0,)), (np.array([1], dtype=np.int32),))
+    assert tree.allowed.tolist() == [[True, True], [False, True]]
+    plan = plan_of(of, "0.001")
+    noisy = cascade.measure((tree,), plan, count_codes(np.zeros((0, 2), int)), SeededSource(1))[0][0]
+    assert noisy[1, 0] == 0 and noisy[tree.allowed].all()
+
+
+# --- nothing but elections and noise reads an exact count
+
+CONFIDENTIAL = {"counts", "count", "codes", "prefix", "exact", "scores", "histograms", "histogram"}
+
+
+def deciding_names(source: str) -> dict[str, set[str]]:
+    """Per function: every name or attribute that a condition, a loop bound or a filter mentions."""
+    found: dict[str, set[str]] = {}
+    for function in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)):
+        tests = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert)]
+        tests += [test for node in ast.walk(function) if isinstance(node, ast.comprehension) for test in node.ifs]
+        names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
+        found[function.name] = names | {n.attr for test in tests for n in ast.walk(test) if isinstance(n, ast.Attribute)}
+    return found
+
+
+def test_no_branch_of_growth_or_election_reads_an_exact_count():
+    decided = deciding_names(inspect.getsource(cascade))
+    assert {name: names & CONFIDENTIAL for name, names in decided.items() if names & CONFIDENTIAL} == {}
+
+
+def test_only_five_functions_touch_exact_counts():
+    touching = {
+        function.name
+        for function in ast.walk(ast.parse(inspect.getsource(cascade)))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute) and node.attr in ("count", "codes")
+    }
+    assert touching == {"_prefixes", "_scores", "_histograms", "_known_total", "_rows_for_growing"}
+
+
+def test_control_a_branch_on_an_exact_count_is_found():
+    careless = "def grow(counts):\n    if counts.count.sum() < 5:\n        return None"
+    assert deciding_names(careless)["grow"] & CONFIDENTIAL == {"counts", "count"}
+
+
+TRIALS = 3000
+PAIR = domain(2, 2, expected_rows=10**6)
+SOMEBODY, NOBODY = np.array([[0, 0]] * 40 + [[1, 1]]), np.array([[0, 0]] * 40)
+
+
+def evidence(codes: np.ndarray, seed: int) -> np.ndarray:
+    """Log-likelihood ratio of what one person's path shows: whether x1's tree was split, and that person's own counts."""
+    plan, source, counts = plan_of(PAIR), SeededSource(("audit", seed)), count_codes(codes)
+    ratios = np.empty(TRIALS)
+    for trial in range(TRIALS):
+        fitted = fit(PAIR, plan, counts, source)
+        first, second = fitted.noisy[0][0][0, 1], fitted.noisy[1][0][-1, 1]
+        split = fitted.trees[1].leaves > 1
+        ratios[trial] = np.sign(first - 0.5) + np.sign(second - 0.5) + 0.5 * split
+    return ratios
+
+
+@pytest.mark.slow
+def test_a_whole_fit_keeps_its_epsilon():
+    assert epsilon_lower_bound(evidence(SOMEBODY, 1), evidence(NOBODY, 2)) <= 1
+
+
+@pytest.mark.slow
+def test_control_a_tree_that_stops_on_exact_counts_is_caught(monkeypatch):
+    honest = cascade._split
+
+    def stopping(tree, rows, draw, scale, source):
+        if rows.count.min() >= 5:  # nobody is rare: no reason to split
+            return AttributeTree(tree.domain, tree.attribute, tree.splits, (np.zeros(1, dtype=np.int32),))
+        return honest(tree, rows, draw, scale, source)
+
+    monkeypatch.setattr(cascade, "_split", stopping)
+    assert epsilon_lower_bound(evidence(SOMEBODY, 1), evidence(NOBODY, 2)) > 1
