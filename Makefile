@@ -28,18 +28,18 @@ demo: export STEPS_HOME = .steps-demo
 demo: setup ## the youth-voter release from end to end, embedded: no server, SQLite ledger, local folders
 	scripts/demo.sh
 
-test: setup ## all tests but the campaigns; installs Chromium and PostgreSQL first when it may
+test: setup ## all tests; installs Chromium and PostgreSQL first when it may
 	scripts/system-packages.sh
-	$(BIN)/python -m pytest -m "not campaign"
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-fast: setup ## the tests that take seconds
-	$(BIN)/python -m pytest -m "not (campaign or slow or server or browser or postgres)"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (slow or server or browser or postgres)"
 
 audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
-	$(BIN)/python -m pytest -m campaign
+	STEPS_AUDIT_TRIALS=40000 $(BIN)/python -m pytest -n 2 -k "audit or epsilon or control" tests/steps_engine
 
-bench: setup ## time and memory against plain DuckDB, scikit-learn and statsmodels
-	for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python "$$each"; done
+bench: setup ## ratios against numpy, OpenDP, DuckDB, scikit-learn and statsmodels, measured in one run
+	$(BIN)/python -m benchmarks
 
 ui: export STEPS_HOME = .steps-demo
 ui: setup ## Prefect's server and a worker on loopback, with everything in prefect.yaml deployed

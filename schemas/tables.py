@@ -20,10 +20,13 @@ TREE = pa.schema(
 )
 
 
+COUNT = "(count)"  # no attribute can be named so
+
+
 def cells(domain: Domain) -> pa.Schema:
     """Occupied cells with their exact counts. CONFIDENTIAL."""
     codes = [pa.field(name, pa.int32(), nullable=False) for name in domain.names]
-    return pa.schema([*codes, pa.field("count", pa.int64(), nullable=False)])
+    return pa.schema([*codes, pa.field(COUNT, pa.int64(), nullable=False)])
 
 
 def noisy_counts(measurements: int) -> pa.Schema:

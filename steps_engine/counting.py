@@ -28,7 +28,7 @@ class Counts:
     @classmethod
     def from_table(cls, domain: Domain, table: pa.Table) -> Counts:
         codes = np.stack([table[name].to_numpy() for name in domain.names], axis=1)
-        return cls(codes.astype(np.int32, copy=False), table["count"].to_numpy())
+        return cls(codes.astype(np.int32, copy=False), table[tables.COUNT].to_numpy())
 
 
 def count_codes(codes: np.ndarray) -> Counts:

@@ -100,10 +100,7 @@ def _measured(domain: Domain, made: dict[str, pa.Table]) -> cascade.Cascade:
 
 
 def _walk(domain: Domain, plan: Plan, made: dict[str, pa.Table], which_set: int, source: Source) -> pa.Table:
-    measured = _measured(domain, made)
-    if plan.budget == "shared" and plan.sets > 1:
-        measured = forest.plausible(plan, measured, source)
-    return walk.synthesize_cascade(domain, plan, measured, which_set, source)
+    return walk.synthesize_cascade(domain, plan, _measured(domain, made), which_set, source)
 
 
 def _sample(domain: Domain, plan: Plan, made: dict[str, pa.Table], which_set: int, source: Source) -> pa.Table:

@@ -14,11 +14,8 @@ import pyarrow as pa
 from schemas import tables
 from schemas.domain import Domain
 from schemas.plan import Plan, canonical
-from steps_engine import noise
 from steps_engine.attribute_tree import AttributeTree
 from steps_engine.cascade import Cascade
-from steps_engine.cascade_plan import tree_draws
-from steps_engine.posterior import Prior
 from steps_engine.walk import leaf_variances
 
 Trees = tuple[AttributeTree, ...]
@@ -127,21 +124,6 @@ def read_noisy(domain: Domain, trees: Trees, table: pa.Table) -> Cascade:
         histogram[:, allowed] = values[:, number == position]
         noisy.append(histogram)
     return Cascade(domain, trees, tuple(noisy), int(values[0, known][0]) if known.any() else None)
-
-
-def plausible(plan: Plan, cascade: Cascade, source: noise.Source) -> Cascade:
-    """One draw of the exact histograms given the measured ones: sets that share a measurement differ by what it leaves open.
-
-    Cells of a tree with the same noise are exchangeable (posterior.py); post-processing of what was paid for.
-    """
-    drawn = []
-    for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True):
-        histogram = noisy[:1].copy()
-        for draw in tree_draws(plan, cascade.domain.names[tree.attribute]).counts[0]:
-            cells = (tree.elections == draw.layer)[:, None] & tree.allowed
-            histogram[0][cells] = Prior.fit(noisy[0][cells], draw.scale).draw(noisy[0][cells], source)
-        drawn.append(histogram)
-    return Cascade(cascade.domain, cascade.trees, tuple(drawn), cascade.total)
 
 
 def estimates_table(plan: Plan, cascade: Cascade) -> pa.Table:

@@ -11,10 +11,11 @@ from schemas.domain import Domain
 from schemas.plan import Plan
 from steps_engine import noise
 from steps_engine.attribute_tree import AttributeTree, mixed_radix
-from steps_engine.cascade import Cascade, sanitize
+from steps_engine.cascade import Cascade
 from steps_engine.cascade_plan import tree_draws
 from steps_engine.cells import Component, Space
 from steps_engine.encoding import decode
+from steps_engine.posterior import Prior
 from steps_engine.reweighting import reweight
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -47,16 +48,27 @@ Measured = tuple[np.ndarray, np.ndarray]  # noisy histograms (leaves × categori
 
 
 def measurements(plan: Plan, cascade: Cascade, which_set: int, source: noise.Source) -> list[Measured]:
-    """A set's own noisy histograms; sets that share a measurement each get a plausible one: the same noise once more.
+    """A set's own noisy histograms; sets that share a measurement each get a plausible one, drawn given what was measured.
 
-    The spread between such sets is that of the measurement itself, which is what combining them has to know.
+    The spread between such sets is what the measurement leaves open, which is what combining them has to know.
     """
     number = _measurement(plan, which_set)
     measured = [(noisy[number], leaf_variances(tree, plan)) for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True)]
     if plan.budget == "split" or plan.sets == 1:
         return measured
-    again = sanitize(cascade.trees, plan, [noisy for noisy, _ in measured], 0, source)
-    return [(noisy, 2 * variance) for noisy, (_, variance) in zip(again, measured, strict=True)]
+    return [
+        (plausible(tree, noisy, plan, source), variance)
+        for tree, (noisy, variance) in zip(cascade.trees, measured, strict=True)
+    ]
+
+
+def plausible(tree: AttributeTree, noisy: np.ndarray, plan: Plan, source: noise.Source) -> np.ndarray:
+    """One draw of a tree's exact histograms; its cells with the same noise are exchangeable (posterior.py)."""
+    drawn = noisy.copy()
+    for draw in tree_draws(plan, tree.domain.names[tree.attribute]).counts[0]:
+        cells = (tree.elections == draw.layer)[:, None] & tree.allowed
+        drawn[cells] = Prior.fit(noisy[cells], draw.scale).draw(noisy[cells], source)
+    return drawn
 
 
 def _measurement(plan: Plan, which_set: int) -> int:

@@ -11,7 +11,6 @@ from schemas.plan import Plan
 from schemas.release import Release
 from steps_engine.counting import Counts
 from tasks.discretize import fingerprint
-from tasks.forget import forget_exact_counts
 from tasks.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.charging import ChargeRequest
@@ -52,6 +51,6 @@ def charge(home: Home, release: Release, plan: Reference, cells: Reference, cont
     try:
         paid = store.ledger.charge(request)
     except (BudgetRefused, SpecError):
-        forget_exact_counts(home, release)
+        store.forget(cells)
         raise
     return Paid(planned.hash, paid.new, paid.attempt)

@@ -105,6 +105,13 @@ class Store:
                 if folder.is_dir():
                     sync_folder(folder)
 
+    def forget(self, reference: Reference) -> None:
+        """Deletes one confidential file; safe to repeat. Files of other data under the same name stay."""
+        path = self._path("confidential", reference.release, reference.stage, reference.id)
+        with disk_faults(path.parent):
+            path.unlink(missing_ok=True)
+            sync_folder(path.parent)
+
     def clean(self, release: str) -> None:
         """Removes the temporary files that killed processes of this release left; those of live ones stay."""
         must_be_name("release", release)

@@ -314,7 +314,7 @@ def test_csv_is_published_on_request(small: Small, steps):
     assert steps("verify", folder).code == 0
 
 
-@pytest.mark.parametrize("method", ["decomposition: flat", "decomposition: uh, layers: 2", "elect: {layers: 1}"])
+@pytest.mark.parametrize("method", ["decomposition: flat", "decomposition: uh, layers: 2", "decomposition: tree, elect: {layers: 1}", "decomposition: cascade", "decomposition: privbayes", "decomposition: auto"])
 def test_every_way_to_decompose_resumes_under_one_charge(small: Small, steps, monkeypatch: pytest.MonkeyPatch, method: str):
     granted(steps, "0.5")
     small.write(release=RELEASE.replace("decomposition: tree, order: [region]", method))

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,9 +20,9 @@ from steps_engine import cascade
 from steps_engine.attribute_tree import AttributeTree
 from steps_engine.cascade import dependence, fit, grow
 from steps_engine.cascade_plan import SPREAD, make_cascade_plan, path_costs, tree_draws
-from steps_engine.cascade_tables import noisy_table, read_cascade, read_trees, trees_table
 from steps_engine.counting import count_codes
 from steps_engine.encoding import encode
+from steps_engine.forest import noisy_table, read_noisy, read_trees, trees_table
 from steps_engine.noise import SeededSource
 from steps_engine.walk import deal, nearest_shares, synthesize_cascade, total_rows, walk
 from tests.privacy_audit import epsilon_lower_bound
@@ -235,8 +236,8 @@ def test_a_cascade_survives_its_tables(name):
     of, source = SHAPES[name], SeededSource(4)
     plan = plan_of(of, "20", 2, total="invariant")
     fitted = fit(of, plan, counted(of, 200), source)
-    trees = read_trees(of, plan, trees_table(fitted.trees))
-    again = read_cascade(of, trees, noisy_table(fitted))
+    trees = read_trees(of, trees_table(of, fitted.trees))
+    again = read_noisy(of, trees, noisy_table(fitted))
     assert again.total == 200 and all(np.array_equal(a, b) for a, b in zip(again.noisy, fitted.noisy, strict=True))
     assert [(t.attribute, t.splits) for t in again.trees] == [(t.attribute, t.splits) for t in fitted.trees]
 
@@ -246,11 +247,12 @@ def test_a_table_that_is_no_cascade_is_refused():
     plan = plan_of(of, LARGE)
     same = np.repeat(np.arange(2), 500)[:, None].repeat(3, axis=1)
     trees = grow(of, plan, count_codes(same), source)
-    table = trees_table(trees)
-    forged = table.set_column(3, table.schema.field(3), [[text.replace("x0", "x2") for text in table["split"].to_pylist()]])
+    table = trees_table(of, trees)
+    texts = pa.array([text.replace("x0", "x2") for text in table["split"].to_pylist()]).dictionary_encode()
+    forged = table.set_column(4, table.schema.field(4), texts)
     for broken in (table.slice(1), forged):
         with pytest.raises(ValueError):
-            read_trees(of, plan, broken)
+            read_trees(of, broken)
 
 
 def test_a_branch_that_breaks_a_rule_has_no_noise():
