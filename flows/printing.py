@@ -11,6 +11,9 @@ from rich.table import Table
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
+MOST_PROBLEMS = 20  # shown in a terminal
+
+
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
@@ -122,8 +125,10 @@ def trail(answer: dict[str, Any]) -> None:
 def findings(answer: dict[str, Any]) -> None:
     for note in answer["notes"]:
         _say(f"note: {note}")
-    for problem in answer["problems"]:
+    for problem in answer["problems"][:MOST_PROBLEMS]:
         _say(f"problem: {problem}")
+    if (more := len(answer["problems"]) - MOST_PROBLEMS) > 0:
+        _say(f"… and {more:,} more; --json lists all of them")
     _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): this must not be relied on")
 
 
