@@ -229,14 +229,21 @@ def verify(folder: Path, key: Path | None):
 @click.argument("synthetic", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("--domain", required=True, type=click.Path(path_type=Path), help="The dataset.yaml of both.")
 @click.option("--classifier", default="auto", show_default=True, help="logistic, cart, or one of scikit-learn.")
+@click.option("--cross-fit", type=click.IntRange(min=0), default=0, metavar="K", help="Folds; default: in-sample.")
+@click.option("--model", metavar="FORMULA", help='A regression to compare, such as "pay ~ age * sex", or did_voter.')
+@click.option("--kind", type=click.Choice(["linear", "ridge", "logistic"]), help="Of --model; default: linear.")
+@click.option("--sets", type=click.Choice(["split", "shared"]), help="How the sets were made; default: split.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page with pictures there.")
 @_answers
-def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, classifier: str, page: Path | None):
+def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any):
     """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
     from flows import printing
-    from tasks.compare import compare_files
+    from steps_engine.evaluation.report import Options
+    from tasks.compare import compare_files, find_regression
 
-    return compare_files(original, synthetic, domain, classifier, page), printing.evaluation
+    options = Options(asked["classifier"], asked["cross_fit"])
+    regression = find_regression(asked["model"], asked["kind"], asked["sets"])
+    return compare_files(original, synthetic, domain, options, regression, page), printing.evaluation
 
 
 @main.command()

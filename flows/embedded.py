@@ -24,7 +24,7 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
     load_release(path, period)  # a bad spec dies at the door, before a server is started
     quiet(home.folder)
-    with _stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
+    with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         state = _run(home, path, period)
         _wait_for_records(state.state_details.flow_run_id, len(stages))
     outcome = state.data if isinstance(state.data, Exception) else state.result(raise_on_failure=False)
@@ -48,7 +48,7 @@ def _run(home: Home, path: Path, period: str | None) -> Any:
 
 
 @contextmanager
-def _stdout_kept_clean() -> Iterator[None]:
+def stdout_kept_clean() -> Iterator[None]:
     """Whatever this process or a child prints goes to standard error; standard output is for the answer."""
     sys.stdout.flush()
     kept = os.dup(1)

@@ -143,6 +143,35 @@ def evaluation(answer: dict[str, Any]) -> None:
             if isinstance(value, float):
                 table.add_row(f"{measure} {name}", f"{value:.4g}")
     _console.print(table)
+    if answer["regression"]:
+        _regression(answer["regression"])
+
+
+def _regression(answer: dict[str, Any]) -> None:
+    """Coefficient by coefficient, both intervals and how far they overlap."""
+    from rich.markup import escape
+
+    numbers = ("original", "synthetic", "overlap")
+    table = _table("coefficient", *numbers, "", right=numbers)
+    for each in answer["coefficients"]:
+        intervals = (escape(_interval(each[name])) for name in ("original", "synthetic"))
+        table.add_row(escape(each["name"]), *intervals, _share(each["overlap"]), "separated" if each["separated"] else "")
+    _say("", f"{answer['model']}   ({answer['kind']}; {answer['m']} set(s), {answer['sets']}; 95% intervals)")
+    _console.print(table)
+    mean, rest = (_share(answer[name]) for name in ("mean_overlap", "mean_overlap_without_separated"))
+    _say(f"mean overlap {mean}; without separated coefficients {rest}")
+    if not answer["between_variance_known"]:
+        _say("note: with one set the variance between sets is unknown; its intervals are too narrow")
+    if not answer["converged"]:
+        _say("note: at least one fit did not converge")
+
+
+def _share(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.3f}"
+
+
+def _interval(found: dict[str, float] | None) -> str:
+    return "not estimable" if found is None else f"{found['estimate']:,.5g} [{found['low']:,.5g}, {found['high']:,.5g}]"
 
 
 def written(answer: dict[str, Any]) -> None:

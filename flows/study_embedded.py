@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flows.embedded import _stdout_kept_clean
+from flows.embedded import stdout_kept_clean
 from flows.quiet import quiet
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.home import Home
@@ -19,7 +19,7 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
     ask(**{key: value for key, value in asked.items() if key != "out"})  # what cannot be run dies at the door
     quiet(home.folder)
     try:
-        with _stdout_kept_clean():
+        with stdout_kept_clean():
             from flows.study import study
 
             state = study(**asked, return_state=True)

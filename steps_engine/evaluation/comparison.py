@@ -14,15 +14,24 @@ from steps_engine.evaluation.regression import Model, fit, with_same_categories
 
 
 @dataclass(frozen=True)
+class Interval:
+    """An estimate within its 95% interval."""
+
+    low: float
+    estimate: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Coefficient:
-    """95% intervals of one coefficient; None where it cannot be estimated.
+    """One coefficient of the original and of the sets combined; None where it cannot be estimated.
 
     `separated`: the original or a synthetic set bounds it on one side only, so its intervals show no knowledge.
     """
 
     name: str
-    original: tuple[float, float, float] | None  # low, estimate, high
-    synthetic: tuple[float, float, float] | None
+    original: Interval | None
+    synthetic: Interval | None
     overlap: float | None
     separated: bool
 
@@ -30,6 +39,7 @@ class Coefficient:
 @dataclass(frozen=True)
 class Comparison:
     model: str
+    kind: str
     sets: str
     m: int
     coefficients: tuple[Coefficient, ...]
@@ -63,10 +73,11 @@ def compare(
     shares = overlap(*ours, *theirs)
     separated = np.any([estimates.separated for estimates in (reference, *fits)], axis=0)
     rows = zip(
-        reference.names, _triples(reference.value, ours), _triples(combined.value, theirs), shares, separated, strict=True
+        reference.names, _intervals(reference.value, ours), _intervals(combined.value, theirs), shares, separated, strict=True
     )
     return Comparison(
         model.name,
+        model.kind,
         sets,
         len(fits),
         tuple(Coefficient(n, a, b, float(s) if a and b else None, bool(out)) for n, a, b, s, out in rows),
@@ -77,9 +88,11 @@ def compare(
     )
 
 
-def _triples(value: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> list[tuple[float, float, float] | None]:
+def _intervals(value: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> list[Interval | None]:
     rows = np.stack([ends[0], value, ends[1]], axis=1)
-    return [tuple(row) if finite else None for row, finite in zip(rows.tolist(), np.isfinite(rows).all(axis=1), strict=True)]
+    return [
+        Interval(*row) if finite else None for row, finite in zip(rows.tolist(), np.isfinite(rows).all(axis=1), strict=True)
+    ]
 
 
 def _mean(shares: np.ndarray) -> float | None:

@@ -22,7 +22,7 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-_FAR = 10.0  # log odds or outcome units beyond which the picture ends
+_FAR = 10.0  # log odds beyond which the picture ends
 
 
 def score_distributions(specks: Specks) -> str:
@@ -71,14 +71,17 @@ def p_value_classes(association: Association) -> str:
 def interval_forest(comparison: Comparison) -> str:
     def draw(axes) -> None:
         shown = [c for c in comparison.coefficients if c.original or c.synthetic]
-        bounded = [e for c in shown if not c.separated for t in (c.original, c.synthetic) if t for e in t]
+        bounded = [e for c in shown if not c.separated for i in (c.original, c.synthetic) if i for e in (i.low, i.high)]
         low, high = (min(bounded, default=-1.0), max(bounded, default=1.0))
-        low, high = max(low - 0.05 * (high - low), -_FAR), min(high + 0.05 * (high - low), _FAR)
+        edge = 0.05 * (high - low) or 1.0
+        low, high = low - edge, high + edge
+        if comparison.kind == "logistic":
+            low, high = np.clip((low, high), -_FAR, _FAR)
         for place, coefficient in enumerate(shown):
-            for shift, colour, triple in ((-0.15, ORIGINAL, coefficient.original), (0.15, SYNTHETIC, coefficient.synthetic)):
-                if triple:
-                    axes.plot([triple[0], triple[2]], [place + shift] * 2, color=colour, linewidth=1.6)
-                    axes.plot(triple[1], place + shift, "o", color=colour, markersize=3)
+            for shift, colour, found in ((-0.15, ORIGINAL, coefficient.original), (0.15, SYNTHETIC, coefficient.synthetic)):
+                if found:
+                    axes.plot([found.low, found.high], [place + shift] * 2, color=colour, linewidth=1.6)
+                    axes.plot(found.estimate, place + shift, "o", color=colour, markersize=3)
         axes.axvline(0, color=QUIET, linewidth=0.8, zorder=0)
         names = [_plain(c.name) + (" (separated)" if c.separated else "") for c in shown]
         axes.set_yticks(range(len(shown)), names)

@@ -15,6 +15,8 @@ from threadpoolctl import threadpool_limits
 from schemas.errors import SpecError
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[01]|[-+:*~()])")
+_FACTOR = re.compile(r"\bC\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)")
+MOST_COEFFICIENTS = 2_000
 _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm
 _SURE = 1e-6  # p(1 − p) below which a row no longer tells coefficients apart
 
@@ -87,32 +89,35 @@ def variables(model: Model) -> tuple[str, tuple[str, ...]]:
         end = match.end()
     calls = [a for a, b in zip(tokens, tokens[1:], strict=False) if b == "(" and a[0].isalpha() and a != "C"]
     if model.formula[end:].strip() or calls or tokens.count("~") != 1 or tokens.index("~") != 1:
-        raise SpecError(f"formula {model.formula!r} ({model.name}) must be: name ~ names with + - : * C( ) 0 1")
+        raise SpecError(f"formula {model.formula!r} must be: name ~ names with + - : * C( ) 0 1")
     names = [t for t, after in zip(tokens[2:], [*tokens[3:], ""], strict=True) if t[0].isidentifier() and after != "("]
+    if tokens[0] in names:
+        raise SpecError(f"formula {model.formula!r}: {tokens[0]!r} stands on both sides; take it out of the predictors")
     return tokens[0], tuple(dict.fromkeys(names))
 
 
 def with_same_categories(model: Model, frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """The model's columns, words as categoricals over every category of every frame: one coding for all."""
+    """The model's columns, words and C(numbers) as categoricals over every category of every frame: one coding for all."""
     outcome, predictors = variables(model)
     wanted = [outcome, *predictors]
     for number, frame in enumerate(frames):
         if missing := sorted(set(wanted) - set(frame.columns)):
             raise SpecError(f"model {model.name!r} needs {missing}, not found in table {number} (0: the original)")
     prepared = [frame[wanted].copy() for frame in frames]
+    factors = _FACTOR.findall(model.formula)
     for name in wanted:
-        if all(pd.api.types.is_numeric_dtype(frame[name]) for frame in frames):
+        if name not in factors and all(pd.api.types.is_numeric_dtype(frame[name]) for frame in frames):
             continue
         columns = [frame[name].astype("category") for frame in frames]
         categories = list(dict.fromkeys(category for column in columns for category in column.cat.categories))
+        if all(pd.api.types.is_numeric_dtype(column.cat.categories) for column in columns):
+            categories.sort()
         for frame, column in zip(prepared, columns, strict=True):
             frame[name] = column.cat.set_categories(categories)
     return prepared
 
 
 def _group(model: Model, frame: pd.DataFrame) -> _Groups:
-    import patsy
-
     (prepared,) = with_same_categories(model, [frame])
     outcome, predictors = variables(model)
     if prepared.empty or prepared.isna().any(axis=None):
@@ -123,11 +128,22 @@ def _group(model: Model, frame: pd.DataFrame) -> _Groups:
     else:
         place = np.zeros(len(y), np.int64)
     first = np.unique(place, return_index=True)[1]
-    try:
-        x = patsy.dmatrix(model.formula.partition("~")[2], prepared.iloc[first])
-    except patsy.PatsyError:
-        raise SpecError(f"formula {model.formula!r} of model {model.name!r} cannot be read") from None
+    x = _design(model, prepared.iloc[first])
     return _Groups(np.asarray(x), tuple(x.design_info.column_names), np.bincount(place), np.bincount(place, y), y @ y)
+
+
+def _design(model: Model, rows: pd.DataFrame):
+    """The rows' design matrix; one row already shows how wide it is."""
+    import patsy
+
+    predictors = model.formula.partition("~")[2]
+    try:
+        width = patsy.dmatrix(predictors, rows.iloc[:1]).shape[1]
+        if 0 < width <= MOST_COEFFICIENTS:
+            return patsy.dmatrix(predictors, rows)
+    except (patsy.PatsyError, SyntaxError):  # an attribute may be called `class`
+        raise SpecError(f"formula {model.formula!r} cannot be read; look at its signs and names") from None
+    raise SpecError(f"formula {model.formula!r} has {width:,} coefficients; 1 to {MOST_COEFFICIENTS:,} can be fitted")
 
 
 def _outcome(model: Model, column: pd.Series) -> np.ndarray:

@@ -85,11 +85,14 @@ def test_files_are_compared_without_a_ledger(small: Small, steps):
     write_records(other, 2_000)
     plain = (small.folder / "dataset.yaml").read_text().replace("column: person, ", "")
     (small.folder / "plain.yaml").write_text(plain)
+    said = steps("evaluate", other, other, "--domain", small.folder / "plain.yaml")
+    assert said.code == 2 and "not expected person" in said.err
     pq.write_table(pq.read_table(other).drop_columns("person"), other)
     same = steps("evaluate", other, other, "--domain", small.folder / "plain.yaml", "--json").json
     assert same["specks"]["ks"] == 0 and set(same["tvd"]) == {"1", "2", "3"} and same["tvd"]["1"] == 0
     assert set(same["chi_square"]) == {"0.01", "0.05", "0.1"}
     write_records(other, 2_000, region=STRANGER)
+    pq.write_table(pq.read_table(other).drop_columns("person"), other)
     assert steps("evaluate", other, other, "--domain", small.folder / "plain.yaml").code == 4
 
 
