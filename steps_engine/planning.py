@@ -54,7 +54,7 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     served = (None,) if spec.method.sets.budget == "shared" else tuple(range(1, sets + 1))
     each = left / len(served)
     draws += _count_draws(shape, shares, each, served, factor)
-    if (widest := max(draw.scale for draw in draws)) > noise.LARGEST_SCALE:
+    if (widest := max(draw.scale for draw in draws if draw.kind == "count")) > noise.LARGEST_SCALE:
         raise SpecError(
             f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than "
             "can be drawn. Raise epsilon, or ask for fewer sets or layers."

@@ -35,7 +35,7 @@ def path_costs(plan: Plan, tree) -> set[Fraction]:
 @settings(max_examples=150, deadline=None)
 @given(
     shape=st.sampled_from([s for s in SHAPES.values() if s.all_cells > 1]),
-    nanos=st.integers(1, 20_000_000_000), sets=st.integers(1, 7), layers=st.integers(1, 4),
+    nanos=st.integers(1000, 20_000_000_000), sets=st.integers(1, 7), layers=st.integers(1, 4),
     share=st.fractions(min_value=Fraction(1, 50), max_value=Fraction(9, 10), max_denominator=97),
     neighbours=st.sampled_from(["add_remove", "substitute"]), rows=st.integers(1, 5),
     shares=st.sampled_from(["equal", "cube_root"]), elected=st.booleans(),
@@ -117,6 +117,11 @@ REFUSED = {
 def test_what_cannot_be_planned_is_refused_with_the_reason(shape, method, says):
     with pytest.raises(SpecError, match=says):
         make_plan(release(shape, method), SeededSource(1))
+
+
+def test_noise_wider_than_can_be_drawn_is_refused_before_anything_is_charged():
+    with pytest.raises(SpecError, match="more than can be drawn"):
+        make_plan(release(domain(2, 2, unit={"rows_per_person": 10}), Method(decomposition="tree", order=("x0",), sets={"count": 100}), "0.000000001", neighbours="substitute"))
 
 
 def test_branches_that_rules_end_early_are_in_the_plan():

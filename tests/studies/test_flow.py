@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,10 @@ def test_a_failing_point_fails_the_study_with_its_reason(tmp_path, prefect_api):
 @pytest.mark.slow
 @pytest.mark.server
 def test_control_c_keeps_finished_points_and_the_next_run_goes_on(tmp_path):
-    running = subprocess.Popen(command(tmp_path, repeats=40), stderr=subprocess.PIPE, text=True, **surroundings())
+    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background shell lets its children ignore it
+    running = subprocess.Popen(
+        command(tmp_path, repeats=40), stderr=subprocess.PIPE, text=True, preexec_fn=listening, **surroundings()
+    )
     deadline = time.monotonic() + 240
     while len(finished(tmp_path)) < 5 and time.monotonic() < deadline and running.poll() is None:
         time.sleep(0.05)
