@@ -43,7 +43,7 @@ def plan(answer: dict[str, Any]) -> None:
             ", ".join(layer["attributes"] or ["elected"]),
             ("≤ " if layer["nodes_are"] == "at most" else "") + f"{layer['nodes']:,}",
             layer["share"],
-            f"{_number(scales[0]):,.4g}" if scales else "",
+            f"{_number(scales[-1 if forest else 0]):,.4g}" if scales else "",
             f"± {layer['expected_error']:,.4g}",
         )
     _say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
