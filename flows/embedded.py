@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +25,27 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     load_release(path, period)  # a bad spec dies at the door, before a server is started
     quiet(home.folder)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
-        state = _run(home, path, period)
-        _wait_for_records(state.state_details.flow_run_id, len(stages))
-    outcome = state.data if isinstance(state.data, Exception) else state.result(raise_on_failure=False)
-    if isinstance(outcome, StepsError):
-        raise outcome
-    if isinstance(outcome, BaseException):
-        raise InfrastructureFault(f"Prefect could not finish the run ({type(outcome).__name__}). Run again to resume.")
+        try:
+            outcome = _run(home, path, period)
+        except StepsError:
+            _wait_for_records(stages)
+            raise
+        _wait_for_records(stages)
     return outcome
 
 
-def _run(home: Home, path: Path, period: str | None) -> Any:
+def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:
+    # What the flow returned or raised, never the state's data: where a request to Prefect's server was sent twice, the
+    # state comes back from its database, which holds no results.
     try:
         from flows.release import release
 
-        return release(release=str(path), home=str(home.path), period=period, return_state=True)
+        return release(release=str(path), home=str(home.path), period=period)
     except StepsError:
         raise
     except Exception as error:
         reason = type(error).__name__
-    raise InfrastructureFault(f"Prefect could not start the run ({reason}). Is its server or disk out of reach? Run again.")
+    raise InfrastructureFault(f"Prefect could not run the flow ({reason}). Is its server or disk out of reach? Run again.")
 
 
 @contextmanager
@@ -61,17 +62,19 @@ def stdout_kept_clean() -> Iterator[None]:
         os.close(kept)
 
 
-def _wait_for_records(flow_run_id: Any, expected: int) -> None:
-    """Prefect records task runs a moment after they ran: leaving at once would lose some of them."""
+def _wait_for_records(stages: dict[str, Any]) -> None:
+    """Prefect records task runs a moment after they ran: leaving at once would lose some. The release stands without them."""
+    if not stages:
+        return
     from prefect import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
-    ours = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
+    ours = FlowRunFilter(id=FlowRunFilterId(any_=list(set(stages.values()))))
     deadline = time.monotonic() + PATIENCE
-    with get_client(sync_client=True) as client:
+    with suppress(Exception), get_client(sync_client=True) as client:
         while time.monotonic() < deadline:
             runs = client.read_task_runs(flow_run_filter=ours)
-            if sum(run.state is not None and run.state.is_final() for run in runs) >= expected:
+            if sum(run.state is not None and run.state.is_final() for run in runs) >= len(stages):
                 return
             time.sleep(0.2)
 

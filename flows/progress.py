@@ -27,8 +27,8 @@ def listening(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextmanager
-def shown_in_terminal(first: str) -> Iterator[set[str]]:
-    """A line with the time of each stage, on standard error; yields the names of the stages that have begun."""
+def shown_in_terminal(first: str) -> Iterator[dict[str, str]]:
+    """A line with the time of each stage, on standard error; yields the stages begun, with Prefect's id of their run."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -36,10 +36,12 @@ def shown_in_terminal(first: str) -> Iterator[set[str]]:
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         running = [progress.add_task(first, total=1)]
-        begun: set[str] = set()
+        begun: dict[str, str] = {}
 
         def next_stage(stage: str) -> None:
-            begun.add(stage)
+            from prefect import runtime
+
+            begun[stage] = runtime.flow_run.id
             progress.update(running[-1], completed=1)
             running.append(progress.add_task(stage, total=1))
 

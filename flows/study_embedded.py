@@ -22,16 +22,15 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
         with stdout_kept_clean():
             from flows.study import study
 
-            state = study(**asked, return_state=True)
+            return study(**asked)
+    except StepsError:
+        raise
     except KeyboardInterrupt:
         print("steps: stopped; finished points are kept. Run the same command again to go on.", file=sys.stderr)
         raise
-    outcome = state.result(raise_on_failure=False)
-    if isinstance(outcome, StepsError):
-        raise outcome
-    if isinstance(outcome, BaseException):
-        raise InfrastructureFault(f"the study could not finish ({type(outcome).__name__}: {outcome}). Run again to go on.")
-    return outcome
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    raise InfrastructureFault(f"the study could not finish ({reason}). Run again to go on.")
 
 
 def show(answer: dict[str, Any]) -> None:

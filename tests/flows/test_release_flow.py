@@ -218,6 +218,22 @@ def test_a_lost_draw_burns_its_charge_and_says_so_plainly(small: Small, steps, m
     assert steps("budget", "verify").code == 0
 
 
+def test_an_answer_does_not_depend_on_what_prefects_server_sends_back(small: Small, steps, monkeypatch):
+    """A request sent twice is answered from the server's database, where a state has no data."""
+    from prefect import flow_engine
+
+    propose = flow_engine.propose_state_sync
+
+    def answered_from_the_database(client, state, **named):
+        return propose(client, state, **named).model_copy(update={"data": None})
+
+    monkeypatch.setattr(flow_engine, "propose_state_sync", answered_from_the_database)
+    refused = steps("run", small.release)
+    assert refused.code == 3 and "steps budget grant" in refused.err
+    granted(steps)
+    assert steps("run", small.release, "--json").json["charged"]
+
+
 def run_scheduled(small: Small, at: datetime.datetime):
     """The flow as a schedule starts it: the time at which it was due is not the time at which it runs."""
     from prefect import get_client
