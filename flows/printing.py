@@ -40,7 +40,7 @@ def plan(answer: dict[str, Any]) -> None:
         scales = [draw["scale"] for draw in mine]
         table.add_row(
             str(layer["layer"]),
-            ", ".join(layer["attributes"] or ["elected"]),
+            "elected" if layer["attributes"] is None else ", ".join(layer["attributes"]) or "everyone",
             ("≤ " if layer["nodes_are"] == "at most" else "") + f"{layer['nodes']:,}",
             layer["share"],
             f"{_number(scales[-1 if forest else 0]):,.4g}" if scales else "",
@@ -52,6 +52,9 @@ def plan(answer: dict[str, Any]) -> None:
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
         error = f"misplaces about {each['predicted_error']:.1%} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
+    if any(draw["threshold"] for draw in answer["draws"]):
+        threshold = max(draw["threshold"] or 0 for draw in answer["draws"])
+        _say(f"cells     too many to list: sampled, only noisy counts of {threshold:,} and more are kept")
     left = answer["balance"]
     balance = f"{left} left" if left is not None else "no grant yet"
     _say(f"cost      ε = {answer['epsilon']}   (population {answer['population']}: {balance})")

@@ -51,6 +51,7 @@ class Draw(Frozen):
     sensitivity: Rational
     epsilon: Rational
     scale: Rational
+    threshold: int | None = None  # cells are too many to list: only noisy counts of at least this are kept
 
 
 class LayerPlan(Frozen):
@@ -106,6 +107,11 @@ class Plan(Frozen):
     def has_forest(self) -> bool:
         """Whether every attribute has a tree of its own (a cascade, a Bayesian network) or all share one."""
         return any(draw.tree is not None for draw in self.draws)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the cells of the last layer are too many to list, so that only those that reach a threshold are kept."""
+        return any(draw.threshold is not None for draw in self.draws)
 
     @property
     def served(self) -> tuple[int | None, ...]:

@@ -18,6 +18,7 @@ from schemas.domain import NAME, Domain, load_domain
 from schemas.errors import SpecError
 from schemas.yaml import Strict
 
+ELECTED = "elected"  # an order that the data decide, privately, with a share of ε
 PERIOD = re.compile(r"\{(year|quarter|month)\}")
 
 
@@ -83,10 +84,10 @@ class Method(Strict):
     """How counts become synthetic records."""
 
     decomposition: Literal["auto", "tree", "cascade", "flat", "uh", "privbayes"] = "auto"
-    order: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_grouped)] | None = None
+    order: Annotated[tuple[tuple[str, ...], ...] | Literal["elected"], BeforeValidator(_grouped)] | None = None
     elect: Elect | None = None
     layers: int | None = Field(default=None, ge=1, le=64)
-    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] = "equal"
+    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = None
     sets: Sets = Sets()
 
     @model_validator(mode="after")
@@ -99,9 +100,16 @@ class Method(Strict):
         if len(given) > 1 or len(given) < needed or not set(given) <= set(wanted):
             takes = " or ".join(wanted) if wanted else "neither order, elect nor layers"
             raise ValueError(f"decomposition: {self.decomposition} takes {takes}; found {', '.join(given) or 'none'}")
+        if self.order == ELECTED and self.decomposition != "cascade":
+            raise ValueError("order: elected needs decomposition: cascade; name the attributes, most important first")
         if isinstance(self.shares, tuple) and (not self.shares or any(share <= 0 for share in self.shares)):
             raise ValueError("shares are positive numbers, one per layer")
         return self
+
+    @property
+    def division(self) -> str | tuple[Fraction, ...]:
+        """`shares`; unless given, split sets have the paper's equal layers, and one measurement for all the least noise."""
+        return self.shares or ("cube_root" if self.sets.budget == "shared" else "equal")
 
 
 class EvaluationSpec(Strict):
@@ -173,6 +181,8 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
 
 def check_order(spec: ReleaseSpec, domain: Domain, where: str) -> None:
     """Every attribute that an order names exists and stands once."""
+    if spec.method.order == ELECTED:
+        return
     named = [name for group in spec.method.order or () for name in group]
     for name in named:
         if name not in domain.names:

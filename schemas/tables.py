@@ -29,16 +29,24 @@ def cells(domain: Domain) -> pa.Schema:
     return pa.schema([*codes, pa.field(COUNT, pa.int64(), nullable=False)])
 
 
-def noisy_counts(measurements: int) -> pa.Schema:
-    """Noisy counts of every node, one column per measurement: one for each set, or one that all sets share."""
-    columns = [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, measurements + 1)]
+def noisy_counts(measurements: int, sparse: bool = False) -> pa.Schema:
+    """Noisy counts of every node, one column per measurement: one for each set, or one that all sets share.
+
+    Where cells are too many to list, the last layer has those that reached the threshold, `node` being the cell (mixed radix
+    over the domain's attributes, first slowest); null where a cell did not reach it in this measurement.
+    """
+    columns = [pa.field(f"noisy_{i}", pa.int64(), nullable=sparse) for i in range(1, measurements + 1)]
     return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *columns])
 
 
-def consistent_counts(sets: int) -> pa.Schema:
-    """Least-squares counts (mean over sets) with standard errors, and the whole numbers behind each set's rows."""
+def consistent_counts(sets: int, sparse: bool = False) -> pa.Schema:
+    """Least-squares counts (mean over sets) with standard errors, and the whole numbers behind each set's rows.
+
+    Where cells are too many to list, the last layer has those that hold rows in some set, without estimates: what has
+    passed a threshold is not an unbiased count any more.
+    """
     whole = [pa.field(f"whole_{i}", pa.int64(), nullable=False) for i in range(1, sets + 1)]
-    estimate = [pa.field("estimate", pa.float64(), nullable=False), pa.field("standard_error", pa.float64(), nullable=False)]
+    estimate = [pa.field(name, pa.float64(), nullable=sparse) for name in ("estimate", "standard_error")]
     return pa.schema([("layer", pa.int16()), ("node", pa.int64()), *estimate, *whole])
 
 

@@ -14,32 +14,44 @@ from steps_engine.least_squares import least_squares, least_squares_weights, var
 from steps_engine.nodes import Tree
 from steps_engine.posterior import plausible_tables
 from steps_engine.sanitize import NoisyCounts
+from steps_engine.sparse import WholeCells, correct_cells
 from steps_engine.whole import whole_numbers
 
 
 @dataclass(frozen=True)
 class ConsistentCounts:
-    """Root first: least-squares estimates (mean over sets) with standard errors; whole numbers as sets × nodes."""
+    """Root first: least-squares estimates (mean over sets) with standard errors; whole numbers as sets × nodes.
+
+    `cells` are those of the last layer that hold rows, where they are too many to list; they have no estimates.
+    """
 
     estimates: tuple[np.ndarray, ...]
     errors: tuple[np.ndarray, ...]
     whole: tuple[np.ndarray, ...]
+    cells: WholeCells | None = None
 
     def to_table(self) -> pa.Table:
-        parts = []
-        for depth, (estimate, error, whole) in enumerate(zip(self.estimates, self.errors, self.whole, strict=True)):
-            columns = {"layer": np.full(len(estimate), depth, dtype=np.int16), "node": np.arange(len(estimate))}
-            columns |= {"estimate": estimate, "standard_error": error}
-            parts.append(pa.table(columns | {f"whole_{i}": row for i, row in enumerate(whole, start=1)}))
-        return pa.concat_tables(parts).cast(tables.consistent_counts(len(self.whole[0])))
+        layers = zip(self.estimates, self.errors, self.whole, strict=True)
+        parts = [_rows(d, np.arange(len(e)), e, error, whole) for d, (e, error, whole) in enumerate(layers)]
+        if self.cells is not None:
+            nothing = pa.nulls(len(self.cells.cells), pa.float64())
+            parts.append(_rows(len(parts), self.cells.cells, nothing, nothing, self.cells.whole))
+        return pa.concat_tables(parts).cast(tables.consistent_counts(len(self.whole[0]), self.cells is not None))
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> ConsistentCounts:
-        depth = table["layer"].to_numpy()
+    def from_table(cls, table: pa.Table, sparse: bool = False) -> ConsistentCounts:
+        depth, node = table["layer"].to_numpy(), table["node"].to_numpy()
         whole = np.stack([table[name].to_numpy() for name in table.column_names[4:]])
         layers = [depth == d for d in range(int(depth.max()) + 1)]
+        last = layers.pop() if sparse else None
         estimate, error = table["estimate"].to_numpy(), table["standard_error"].to_numpy()
-        return cls(tuple(estimate[d] for d in layers), tuple(error[d] for d in layers), tuple(whole[:, d] for d in layers))
+        cells = None if last is None else WholeCells(node[last], whole[:, last])
+        return cls(*(tuple(values[..., d] for d in layers) for values in (estimate, error, whole)), cells)
+
+
+def _rows(depth: int, node: np.ndarray, estimate: np.ndarray, error: np.ndarray, whole: np.ndarray) -> pa.Table:
+    columns = {"layer": np.full(len(node), depth, dtype=np.int16), "node": node, "estimate": estimate, "standard_error": error}
+    return pa.table(columns | {f"whole_{i}": row for i, row in enumerate(whole, start=1)})
 
 
 def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, source: noise.Source) -> ConsistentCounts:
@@ -62,7 +74,8 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, source: noise.Source) ->
         for index, table in enumerate(plausible_tables(tree, noisy, plan, source)):
             _keep(whole, index, whole_numbers(tree, table, source))
     errors = tuple(np.sqrt(variance / plan.measurements) for variance in weights.variance)
-    return ConsistentCounts(tuple(total / plan.measurements for total in sums), errors, tuple(whole))
+    cells = correct_cells(tree, noisy.cells, whole[-1], plan, source) if plan.sparse else None
+    return ConsistentCounts(tuple(total / plan.measurements for total in sums), errors, tuple(whole), cells)
 
 
 def _keep(whole: list[np.ndarray], index: int, rows: list[np.ndarray]) -> None:

@@ -55,21 +55,21 @@ def _build_tree(domain: Domain, plan: Plan, counts: Counts | None, source: Sourc
 
 
 def _sanitize_tree(domain: Domain, plan: Plan, counts: Counts, grown: pa.Table, source: Source) -> pa.Table:
-    return sanitize.sanitize(tree.read_tree(domain, grown), counts, plan, source).to_table()
+    return sanitize.sanitize(tree.read_tree(domain, grown, plan.sparse), counts, plan, source).to_table()
 
 
 def _correct_tree(domain: Domain, plan: Plan, grown: pa.Table, noisy: pa.Table, source: Source) -> pa.Table:
-    drawn = sanitize.NoisyCounts.from_table(noisy)
-    return consistency.correct(tree.read_tree(domain, grown), drawn, plan, source).to_table()
+    drawn = sanitize.NoisyCounts.from_table(noisy, plan.sparse)
+    return consistency.correct(tree.read_tree(domain, grown, plan.sparse), drawn, plan, source).to_table()
 
 
 def _synthesize_tree(domain: Domain, plan: Plan, made: dict[str, pa.Table], which_set: int, source: Source) -> pa.Table:
-    counts = consistency.ConsistentCounts.from_table(made["consistent-counts"])
-    return synthesis.synthesize(tree.read_tree(domain, made["tree"]), counts, which_set, source)
+    counts = consistency.ConsistentCounts.from_table(made["consistent-counts"], plan.sparse)
+    return synthesis.synthesize(tree.read_tree(domain, made["tree"], plan.sparse), counts, which_set, source)
 
 
 def _tree_schemas(plan: Plan) -> dict[str, pa.Schema]:
-    noisy, consistent = tables.noisy_counts(plan.measurements), tables.consistent_counts(plan.sets)
+    noisy, consistent = tables.noisy_counts(plan.measurements, plan.sparse), tables.consistent_counts(plan.sets, plan.sparse)
     return {"tree": tables.TREE, "noisy-counts": noisy, "consistent-counts": consistent}
 
 

@@ -89,10 +89,8 @@ def elect_attributes(
 
 def _ballot(growth: Growth, counts: Counts, utility: Utility, expected_rows: int | None) -> tuple[np.ndarray, np.ndarray]:
     """CONFIDENTIAL scores (nodes × attributes), and the public mask of attributes that can still split each node."""
-    occupied = growth.space.cells(counts.codes)
-    position = np.minimum(np.searchsorted(growth.cells, occupied), len(growth.cells) - 1)
-    walking = growth.cells[position] == occupied
-    node, codes, count = growth.node[position[walking]], counts.codes[walking], counts.count[walking]
+    walking, node = growth.walking(counts.codes)
+    codes, count = counts.codes[walking], counts.count[walking]
     scores, eligible = np.zeros(growth.used.shape), ~growth.used
     for j, size in enumerate(growth.space.domain.sizes):
         categories = growth.allowed_categories(j)

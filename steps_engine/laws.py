@@ -17,7 +17,10 @@ import numpy as np
 
 BASE = 256  # a scale above DIRECT is split into digits of this base
 DIRECT = 32
+WIDEST = 2**54  # digits are split off below this width, so that blocks and digits together stay below 2^62
 OPEN = np.iinfo(np.int16).min  # marks a slot that 16 bits do not settle
+
+Power = Callable[[int, int], Decimal]  # (k, digits): the k-th power of a fixed ratio
 
 _ONES = 2**64 - 1
 _GUARD = 20  # decimal digits spent on rounding and cancellation
@@ -98,17 +101,61 @@ def _block_tail(scale: Fraction, width: int, k: int, digits: int) -> Decimal:
     return context.divide(exp_minus(steps / scale, digits), context.add(1, exp_minus(1 / scale, digits)))
 
 
-def _digit_tail(scale: Fraction, k: int, digits: int) -> Decimal:
-    """P(D ≥ k) = (β^k − β^256)/(1 − β^256) for a base-256 digit D of a geometric number; β = exp(−1/scale)."""
-    end, context = exp_minus(BASE / scale, digits), _context(digits)
-    return context.divide(context.subtract(exp_minus(k / scale, digits), end), context.subtract(1, end))
+def _digit_tail(power: Power, k: int, digits: int) -> Decimal:
+    """P(D ≥ k) = (β^k − β^256)/(1 − β^256) for a base-256 digit D of a geometric number, power(k, digits) = β^k."""
+    end, context = power(BASE, digits), _context(digits)
+    return context.divide(context.subtract(power(k, digits), end), context.subtract(1, end))
+
+
+def _noise_power(scale: Fraction, k: int, digits: int) -> Decimal:
+    """α^k, α = exp(−1/scale)."""
+    return exp_minus(k / scale, digits)
+
+
+def _miss_power(scale: Fraction, threshold: int, k: int, digits: int) -> Decimal:
+    """(1 − q)^k with q = P(X ≥ threshold) = α^threshold/(1 + α): k noises in a row that stay below the threshold."""
+    spare = math.ceil(threshold / scale) + len(str(k)) + 3  # digits that a small q, and a large k, would cost
+    context = _context(digits + spare)
+    chance = context.divide(exp_minus(threshold / scale, context.prec), context.add(1, exp_minus(1 / scale, context.prec)))
+    return context.power(context.subtract(1, chance), k)
+
+
+def _stretched(power: Power, width: int, k: int, digits: int) -> Decimal:
+    return power(width * k, digits)
+
+
+def _digit_tables(power: Power, mean: Fraction | float, reach: int = WIDEST) -> tuple[list[Table], int]:
+    """The lower base-256 digits of a geometric number, as independent tables, and the width of what is above them."""
+    width, digits = 1, []
+    while mean > DIRECT * width and width < reach:
+        digits.append(tabulate(Law(partial(_digit_tail, partial(_stretched, power, width)), 0, BASE - 1)))
+        width *= BASE
+    return digits, width
 
 
 @lru_cache(maxsize=32)
 def two_sided_geometric_tables(scale: Fraction) -> tuple[Table, ...]:
     """The block ⌊X/256^J⌋ and the J lower digits, as independent tables; J = 0 up to the scale DIRECT."""
-    width, digits = 1, []
-    while scale > DIRECT * width:
-        digits.append(tabulate(Law(partial(_digit_tail, scale / width), 0, BASE - 1)))
-        width *= BASE
+    digits, width = _digit_tables(partial(_noise_power, scale), scale)
     return tabulate(Law(partial(_block_tail, scale, width), -math.inf, math.inf)), *digits
+
+
+@lru_cache(maxsize=32)
+def excess_tables(scale: Fraction) -> tuple[Table, ...]:
+    """By how much a noise exceeds a threshold ≥ 0 that it reaches: P(Y ≥ k) = α^k, whatever the threshold."""
+    power = partial(_noise_power, scale)
+    digits, width = _digit_tables(power, scale)
+    return tabulate(Law(partial(_stretched, power, width), 0, math.inf)), *digits
+
+
+@lru_cache(maxsize=32)
+def gap_tables(scale: Fraction, threshold: int, end: int) -> tuple[Table, ...]:
+    """How many noises in a row stay below the threshold: P(G ≥ k) = (1 − q)^k; all that lies beyond `end` is one value."""
+    power = partial(_miss_power, scale, threshold)
+    digits, width = _digit_tables(power, 1 / chance_of_reaching(scale, threshold), min(end, WIDEST))
+    return tabulate(Law(partial(_stretched, power, width), 0, end // width + 1)), *digits
+
+
+def chance_of_reaching(scale: Fraction, threshold: int) -> float:
+    """q = P(X ≥ threshold) = α^threshold/(1 + α), in double precision: for planning, never for drawing."""
+    return math.exp(-threshold / scale) / (1 + math.exp(-1 / scale))

@@ -16,8 +16,7 @@ import numpy as np
 
 from schemas.plan import Plan
 from steps_engine import noise
-from steps_engine.nodes import Layer, Tree
-from steps_engine.sanitize import kinds_of_nodes
+from steps_engine.nodes import Layer, Tree, kinds_of_nodes
 
 
 @dataclass(frozen=True)

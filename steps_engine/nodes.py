@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +13,6 @@ import pyarrow as pa
 from schemas import tables
 from schemas.domain import Domain
 from schemas.plan import canonical
-from steps_engine.cells import Space
 from steps_engine.counting import Counts
 
 Split = tuple[int, ...]  # attribute indices, the first one slowest in `code`
@@ -54,6 +55,14 @@ class Layer:
         return np.repeat(values[self.families], self.fanout)
 
 
+def kinds_of_nodes(layer: Layer) -> dict[str, slice | np.ndarray]:
+    """Inner nodes and leaves of a layer: a leaf above the last layer spends the rest of its path at once."""
+    leaf = layer.cell >= 0
+    if leaf.all() or not leaf.any():
+        return {"leaves" if leaf.all() else "inner": slice(None)}
+    return {"inner": np.flatnonzero(~leaf), "leaves": np.flatnonzero(leaf)}
+
+
 @dataclass(frozen=True)
 class Tree:
     """Layers below the root (layer 0, node 0), top first."""
@@ -82,21 +91,10 @@ class Tree:
 
     def node_counts(self, counts: Counts) -> tuple[np.ndarray, ...]:
         """CONFIDENTIAL. Exact count of every node, root first; empty nodes included."""
-        space = Space(self.domain)
-        occupied, position = space.cells(counts.codes), np.full(self.domain.all_cells, -1, dtype=np.int64)
-        exact = [np.zeros(width, dtype=np.int64) for width in self.widths()]
-        found = 0
-        for layer, values in zip(reversed(self.layers), reversed(exact[1:]), strict=True):
-            leaves = np.flatnonzero(layer.cell >= 0)
-            position[layer.cell[leaves]] = leaves
-            here = position[occupied]
-            values[here[here >= 0]] = counts.count[here >= 0]
-            position[layer.cell[leaves]] = -1
-            found += int((here >= 0).sum())
-        if found != len(occupied):
-            raise ValueError("some records lie in cells that the domain's rules exclude; validate them first")
-        for depth in range(len(self.layers) - 1, -1, -1):
-            exact[depth] += self.layers[depth].sum_up(exact[depth + 1], len(exact[depth]))
+        exact, ways = [np.array([counts.count.sum()])], walk_down(self.domain, self.splits, self.layers, counts.codes)
+        for layer, (rows, node) in zip(self.layers, ways, strict=True):
+            exact.append(np.zeros(len(layer), dtype=np.int64))
+            np.add.at(exact[-1], node, counts.count[rows])
         return tuple(exact)
 
     def to_table(self) -> pa.Table:
@@ -113,3 +111,32 @@ class Tree:
             ]
             parts.append(pa.Table.from_arrays(columns, schema=tables.TREE))
         return pa.concat_tables(parts)
+
+
+def weights_of(domain: Domain, splits: tuple[Split, ...]) -> np.ndarray:
+    """Splits × attributes: a child's code is Σ code_j · weight_j, first attribute slowest; 0 where not split on."""
+    weights = np.zeros((len(splits), len(domain.sizes)), dtype=np.int64)
+    for row, split in zip(weights, splits, strict=True):
+        sizes = [domain.sizes[j] for j in split]
+        row[list(split)] = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    return weights
+
+
+def walk_down(
+    domain: Domain, splits: tuple[Split, ...], layers: tuple[Layer, ...], codes: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Per layer: which rows of codes have not ended in a leaf above, and the node in which each of them is."""
+    weights, rows, node, above = weights_of(domain, splits), np.arange(len(codes)), np.zeros(len(codes), dtype=np.int64), 1
+    for layer in layers:
+        split_of = np.zeros(above, dtype=np.int32)
+        split_of[layer.families] = layer.split[layer.first]
+        code = np.zeros(len(rows), dtype=np.int64)
+        for j in np.flatnonzero(weights[np.unique(split_of)].any(axis=0)):
+            code += codes[rows, j] * weights[split_of, j][node]
+        room = int(layer.code.max()) + 1
+        child = np.minimum(np.searchsorted(layer.parent * room + layer.code, node * room + code), len(layer) - 1)
+        if ((layer.parent[child] != node) | (layer.code[child] != code)).any():
+            raise ValueError("some records lie in cells that the domain's rules exclude; validate them first")
+        yield rows, child
+        going = layer.cell[child] < 0
+        rows, node, above = rows[going], child[going], len(layer)

@@ -18,10 +18,22 @@ from typing import Protocol
 
 import numpy as np
 
-from steps_engine.laws import BASE, OPEN, Law, Table, exp_minus, floor_of, two_sided_geometric_tables
+from steps_engine.laws import (
+    BASE,
+    OPEN,
+    Law,
+    Table,
+    chance_of_reaching,
+    excess_tables,
+    exp_minus,
+    floor_of,
+    gap_tables,
+    two_sided_geometric_tables,
+)
 
 LARGEST_SCALE = 2**40
 FARTHEST = 2**62  # a noise this far out has probability below exp(−2^22); it is refused, so that int64 never overflows
+MOST_CELLS = 2**61
 GRID = Fraction(1, 2**20)  # scores are floored to whole multiples of this public step
 SCORE_LIMIT = 2**40
 
@@ -91,13 +103,48 @@ def two_sided_geometric(scale: Fraction, size: int, source: Source) -> np.ndarra
     >>> two_sided_geometric(Fraction(15), 5, SeededSource(1)).tolist()
     [2, -27, 8, -8, -11]
     """
+    _must_be_scale(scale)
+    return _compose(two_sided_geometric_tables(scale), size, source)
+
+
+def zeros_that_reach(threshold: int, scale: Fraction, cells: int, source: Source) -> tuple[np.ndarray, np.ndarray]:
+    """Which of `cells` zeros reach the threshold > 0 once each has its noise, increasing, and their noisy counts.
+
+    The law is that of drawing for every cell and keeping what reaches the threshold, at the cost of what is kept: noises
+    below it are independent, so the misses between two hits are geometric, and a geometric tail forgets how far it has
+    come, so a hit exceeds the threshold by a geometric number (Cormode, Procopiuc, Srivastava, Tran 2012).
+
+    >>> where, noisy = zeros_that_reach(52, Fraction(2), 10**12, SeededSource(1))
+    >>> where.tolist(), noisy.tolist()
+    ([133071069292, 463295641832, 748910692895], [55, 52, 53])
+    """
+    _must_be_scale(scale)
+    if not (0 < threshold and 0 < cells <= MOST_CELLS):
+        raise ValueError(f"a threshold is at least 1 and cells at most 2^61; found {threshold} and {cells}")
+    gaps, chance, hits, next_cell = gap_tables(scale, threshold, cells), chance_of_reaching(scale, threshold), [], 0
+    while next_cell < cells:
+        expected = (cells - next_cell) * chance
+        drawn = _compose(gaps, int(expected + 4 * math.sqrt(expected)) + 16, source)
+        inside = int(np.searchsorted(np.cumsum(drawn + 1.0), 1.5 * (cells - next_cell)))  # beyond, int64 could overflow
+        places = next_cell + np.cumsum(drawn[: inside + 1] + 1)
+        hits.append(places[places <= cells] - 1)
+        next_cell = int(places[-1])
+    found = np.concatenate(hits)
+    return found, threshold + _compose(excess_tables(scale), len(found), source)
+
+
+def _must_be_scale(scale: Fraction) -> None:
     if not isinstance(scale, Fraction):
         raise TypeError(f"a noise scale is an exact Fraction; found {type(scale).__name__}")
     if not 0 < scale <= LARGEST_SCALE:
         raise ValueError(f"a noise scale lies above 0 and at most at 2^40; found {scale}")
-    block, *digits = two_sided_geometric_tables(scale)
+
+
+def _compose(tables: tuple[Table, ...], size: int, source: Source) -> np.ndarray:
+    """Numbers from their block and independent lower digits; below 0 the digits count down."""
+    block, *digits = tables
     width = BASE ** len(digits)
-    noise = np.empty(size, np.int64)
+    numbers = np.empty(size, np.int64)
     for part in _chunks(size, 1):
         blocks = _draw(block, part.stop - part.start, source)
         if max(blocks.max(), -blocks.min()) >= FARTHEST // width:
@@ -105,8 +152,8 @@ def two_sided_geometric(scale: Fraction, size: int, source: Source) -> np.ndarra
         if digits:
             rest = sum(_draw(digit, blocks.size, source) << 8 * j for j, digit in enumerate(digits))
             blocks = width * blocks + np.where(blocks < 0, width - 1 - rest, rest)
-        noise[part] = blocks
-    return noise
+        numbers[part] = blocks
+    return numbers
 
 
 def variance(scale: Fraction) -> float:
@@ -116,6 +163,12 @@ def variance(scale: Fraction) -> float:
     449.8334
     """
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+
+
+def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
+    """P(X < bound) of two_sided_geometric in double precision: for estimates, never for drawing."""
+    tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))
+    return np.where(bound > 0, 1 - tail, tail)
 
 
 def _draw(table: Table, size: int, source: Source) -> np.ndarray:

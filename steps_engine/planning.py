@@ -19,7 +19,9 @@ from steps_engine import noise
 from steps_engine.cells import Space
 from steps_engine.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
 
-MOST_CELLS = 10**8
+MOST_BYTES = 2**32  # of a table that is held: one that needs more is sampled instead
+MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alone, expected over all measurements
+TOTAL_SHARE = Fraction(1, 50)  # for the number of rows, where no other layer is there to tell it
 BYTES_PER_CELL, BYTES_PER_CELL_AND_SET = 120, 40  # measured: benchmarks/tree.py
 SECONDS_PER_CELL_AND_SET = 2.5e-7
 
@@ -39,21 +41,24 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     domain, spec = release.domain, release.spec
     space = Space(domain)
     cells = space.count()
-    if domain.all_cells > MOST_CELLS:
-        raise SpecError(
-            f'release "{spec.name}" needs a table of {domain.all_cells:,} cells; at most {MOST_CELLS:,} fit. '
-            "Use fewer attributes, fewer bins or coarser categories."
-        )
     shape = _shape(space, spec.method, source)
+    sparse = bytes_of(domain.all_cells, spec.method.sets.count) > MOST_BYTES
+    _must_fit(release, shape.nodes[:-1] if sparse else shape.nodes)
     election = _election(domain, spec.method, utilities)
     epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets.count
-    shares = _shares(spec.method.shares, shape)
+    shares = _shares(spec.method.division, shape)
+    if sparse and len(shape.nodes) == 1:
+        shape, shares = _below_a_total(shape), (TOTAL_SHARE, 1 - TOTAL_SHARE)
     factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     draws = _election_draws(election, epsilon, factor, utilities)
     left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
     served = (None,) if spec.method.sets.budget == "shared" else tuple(range(1, sets + 1))
     each = left / len(served)
     draws += _count_draws(shape, shares, each, served, factor)
+    held = sum(shape.nodes)
+    if sparse:
+        draws[:] = [_sampled(draw, len(shape.nodes), domain.all_cells, len(served)) for draw in draws]
+        held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_rows or 0)
     if (widest := max(draw.scale for draw in draws if draw.kind == "count")) > noise.LARGEST_SCALE:
         raise SpecError(
             f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than "
@@ -63,12 +68,45 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
         epsilon=show_nanos(spec.privacy.epsilon), sets=sets, budget=spec.method.sets.budget, cells=cells,
-        layers=_layers(shape, shares, each, factor, spec.privacy.total),
+        layers=_layers(shape, shares, each, factor, spec.privacy.total, sparse),
         election=election, draws=tuple(draws),
-        memory_bytes=2**27 + cells * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET),
-        seconds=round(2 + cells * sets * SECONDS_PER_CELL_AND_SET, 1),
+        memory_bytes=bytes_of(held, sets), seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET, 1),
         spec_hash=spec_hash(release),
     )  # fmt: skip
+
+
+def bytes_of(nodes: int, sets: int) -> int:
+    """Memory for a tree whose nodes are all held."""
+    return 2**27 + nodes * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET)
+
+
+def _must_fit(release: Release, nodes: tuple[int, ...]) -> None:
+    """Only cells can be sampled: the layers above them are held, and a cell's number must be one that can be held."""
+    widest, cells = max(nodes, default=0), release.domain.all_cells
+    name = f'release "{release.spec.name}"'
+    if cells > noise.MOST_CELLS:
+        raise SpecError(
+            f"{name} needs a table of {cells:.3g} cells; at most {noise.MOST_CELLS:.3g} can be numbered. "
+            "Use decomposition: cascade, fewer attributes, fewer bins or coarser categories."
+        )
+    if bytes_of(widest, release.spec.method.sets.count) > MOST_BYTES:
+        raise SpecError(
+            f"{name} has a layer of up to {widest:,} nodes above its cells: more than {MOST_BYTES / 2**30:g} GiB. "
+            "Give an order with fewer or smaller attributes, or use decomposition: cascade."
+        )
+
+
+def _below_a_total(shape: Shape) -> Shape:
+    """Sampled cells do not tell how many rows there are, so a layer of one node, everybody, is measured above them."""
+    return Shape(((), *shape.attributes), (1, *shape.nodes), shape.exact, (False, *shape.early))
+
+
+def _sampled(draw: Draw, last: int, cells: int, measurements: int) -> Draw:
+    """The draw of the last layer with the lowest threshold that few enough empty cells reach: α^θ/(1 + α) of them do."""
+    if draw.kind != "count" or draw.layer != last:
+        return draw
+    most, alpha = MOST_KEPT / measurements, math.exp(-1 / draw.scale)
+    return draw.model_copy(update={"threshold": max(1, math.ceil(draw.scale * math.log(cells / most / (1 + alpha))))})
 
 
 def spec_hash(release: Release) -> str:
@@ -187,8 +225,14 @@ def _count_draws(
     return draws
 
 
-def _layers(shape: Shape, shares: tuple[Fraction, ...], each: Fraction, factor: int, total: str) -> tuple[LayerPlan, ...]:
-    errors = expected_errors(shape.nodes, [factor / (share * each) for share in shares], total)
+def _layers(
+    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, factor: int, total: str, sparse: bool
+) -> tuple[LayerPlan, ...]:
+    scales = [factor / (share * each) for share in shares]
+    if sparse:  # a cell that is kept has its noise, and the layers above learn nothing from it
+        errors = [*expected_errors(shape.nodes[:-1], scales[:-1], total), math.sqrt(noise.variance(scales[-1]))]
+    else:
+        errors = expected_errors(shape.nodes, scales, total)
     return tuple(
         LayerPlan(
             layer=i + 1, attributes=shape.attributes[i], nodes=shape.nodes[i],

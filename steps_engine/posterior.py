@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from schemas.plan import Plan
 from steps_engine import noise
 from steps_engine.least_squares import kinds_of_scales, least_squares, least_squares_weights, variances
 from steps_engine.nodes import Tree
-from steps_engine.sanitize import NoisyCounts
+
+if TYPE_CHECKING:
+    from steps_engine.sanitize import NoisyCounts
 
 NEAR, FAR = 24, 34  # in scales: noisy counts up to NEAR use the prior, which is fitted up to FAR; beyond, it would be flat
 STEPS_PER_SCALE = 8  # the grid is finer than the noise
@@ -43,7 +46,8 @@ class Prior:
     variance: np.ndarray  # per noisy bin
 
     @classmethod
-    def fit(cls, noisy: np.ndarray, scale: Fraction) -> Prior:
+    def fit(cls, noisy: np.ndarray, scale: Fraction, unseen: int = 0, threshold: int = 0) -> Prior:
+        """From the noisy counts at hand; `unseen` more are known only to have stayed below a threshold."""
         step = max(1, math.floor(scale / STEPS_PER_SCALE))
         seen = noisy[noisy <= FAR * scale]
         lowest, highest = int(seen.min(initial=0)), max(int(seen.max(initial=0)), 1)
@@ -51,14 +55,18 @@ class Prior:
         exact = np.concatenate([[0.0], 1 + step * np.arange(-(-highest // step)) + (step - 1) / 2])
         middle = lowest + step * np.arange(len(cells)) + (step - 1) / 2
         likelihood = np.exp(-np.abs(middle[:, None] - exact) / float(scale))
-        flat = flat_weight(len(noisy)) / len(exact)
+        if unseen:
+            height = step * math.tanh(1 / (2 * float(scale)))  # a bin's part of the noise's law is about this × likelihood
+            likelihood = np.vstack([height * likelihood, noise.chance_below(threshold - exact, scale)])
+            cells = np.append(cells, unseen)
+        flat = flat_weight(len(noisy) + unseen) / len(exact)
         prior = np.full(len(exact), 0.5 / len(exact))
         prior[0] += 0.5
         for _ in range(ROUNDS):
             posterior = likelihood * prior
             prior = (cells / posterior.sum(axis=1)) @ posterior + flat
             prior /= prior.sum()
-        posterior = likelihood * prior
+        posterior = (likelihood * prior)[: len(middle)]
         posterior /= posterior.sum(axis=1, keepdims=True)
         mean = posterior @ exact
         spread = np.maximum(posterior @ exact**2 - mean**2, 0) + (step**2 - 1) / 12 * (1 - posterior[:, 0])
@@ -108,10 +116,15 @@ class _Measured:
         return self.noisy - noise.two_sided_geometric(self.scale, len(self.noisy), source)
 
 
+def _measured(depth: int, nodes: slice | np.ndarray, noisy: np.ndarray, scale: Fraction, alone: bool) -> _Measured:
+    return _Measured(depth, nodes, noisy, scale, Prior.fit(noisy, scale) if alone else None)
+
+
 def plausible_tables(tree: Tree, noisy: NoisyCounts, plan: Plan, source: noise.Source) -> Iterator[list[np.ndarray]]:
     """m consistent tables, root first; each is one draw of the exact counts given everything that was measured."""
+    last = len(tree.layers)  # its nodes have no layer below to follow from: they are leaves, or their cells are sampled
     parts = [
-        _Measured(depth, nodes, counts[0][nodes], scale, Prior.fit(counts[0][nodes], scale) if kind == "leaves" else None)
+        _measured(depth, nodes, counts[0][nodes], scale, alone=kind == "leaves" or depth == last)
         for depth, (layer, counts) in enumerate(zip(tree.layers, noisy.layers, strict=True), start=1)
         for kind, (nodes, scale) in kinds_of_scales(layer, depth, plan).items()
     ]

@@ -11,35 +11,43 @@ from schemas import tables
 from schemas.plan import Plan
 from steps_engine import noise
 from steps_engine.counting import Counts
-from steps_engine.nodes import Layer, Tree
+from steps_engine.nodes import Tree, kinds_of_nodes
+from steps_engine.sparse import BELOW, KeptCells, sanitize_cells
 
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """What was drawn: per layer, measurements × nodes. `total` is the exact number of rows, where that is published."""
+    """What was drawn: per layer, measurements × nodes. `total` is the exact number of rows, where that is published.
+
+    `cells` are those of the last layer that reached the threshold, where they are too many to list.
+    """
 
     layers: tuple[np.ndarray, ...]
     total: int | None
+    cells: KeptCells | None = None
 
     def to_table(self) -> pa.Table:
         measurements = len(self.layers[0])
         parts = [] if self.total is None else [_rows(0, np.full((measurements, 1), self.total))]
         parts += [_rows(depth, counts) for depth, counts in enumerate(self.layers, start=1)]
-        return pa.concat_tables(parts).cast(tables.noisy_counts(measurements))
+        if self.cells is not None:
+            parts.append(_rows(len(self.layers) + 1, self.cells.noisy, self.cells.cells))
+        return pa.concat_tables(parts).cast(tables.noisy_counts(measurements, self.cells is not None))
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> NoisyCounts:
-        depth = table["layer"].to_numpy()
-        values = np.stack([table[name].to_numpy() for name in table.column_names[2:]])
-        exact = values[:, depth == 0]
-        layers = tuple(values[:, depth == d] for d in range(1, int(depth.max()) + 1))
-        return cls(layers, int(exact[0, 0]) if exact.size else None)
+    def from_table(cls, table: pa.Table, sparse: bool = False) -> NoisyCounts:
+        depth, node = table["layer"].to_numpy(), table["node"].to_numpy()
+        values = np.stack([table[name].fill_null(BELOW).to_numpy() for name in table.column_names[2:]])
+        exact, deepest = values[:, depth == 0], int(depth.max())
+        layers = [values[:, depth == d] for d in range(1, deepest + 1)]
+        kept = KeptCells(node[depth == deepest], layers.pop()) if sparse else None
+        return cls(tuple(layers), int(exact[0, 0]) if exact.size else None, kept)
 
 
-def _rows(depth: int, counts: np.ndarray) -> pa.Table:
+def _rows(depth: int, counts: np.ndarray, node: np.ndarray | None = None) -> pa.Table:
     width = counts.shape[1]
-    columns = {"layer": np.full(width, depth, dtype=np.int16), "node": np.arange(width)}
-    return pa.table(columns | {f"noisy_{i}": row.astype(np.int64) for i, row in enumerate(counts, start=1)})
+    columns = {"layer": np.full(width, depth, dtype=np.int16), "node": np.arange(width) if node is None else node}
+    return pa.table(columns | {f"noisy_{i}": pa.array(row, mask=row == BELOW) for i, row in enumerate(counts, start=1)})
 
 
 def sanitize(tree: Tree, counts: Counts, plan: Plan, source: noise.Source) -> NoisyCounts:
@@ -51,15 +59,8 @@ def sanitize(tree: Tree, counts: Counts, plan: Plan, source: noise.Source) -> No
             for nodes, chosen in kinds_of_nodes(layer).items():
                 scale = plan.count_draw(depth, measurement, nodes).scale
                 row[chosen] += noise.two_sided_geometric(scale, _size(row, chosen), source)
-    return NoisyCounts(noisy, None if plan.total == "estimated" else int(exact[0][0]))
-
-
-def kinds_of_nodes(layer: Layer) -> dict[str, slice | np.ndarray]:
-    """Inner nodes and leaves of a layer: a leaf above the last layer spends the rest of its path at once."""
-    leaf = layer.cell >= 0
-    if leaf.all() or not leaf.any():
-        return {"leaves" if leaf.all() else "inner": slice(None)}
-    return {"inner": np.flatnonzero(~leaf), "leaves": np.flatnonzero(leaf)}
+    cells = sanitize_cells(tree, counts, plan, source) if plan.sparse else None
+    return NoisyCounts(noisy, None if plan.total == "estimated" else int(exact[0][0]), cells)
 
 
 def _size(row: np.ndarray, chosen: slice | np.ndarray) -> int:

@@ -19,6 +19,10 @@ def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, source:
         filled = np.flatnonzero((layer.cell >= 0) & (whole[which_set - 1] > 0))
         cells.append(layer.cell[filled])
         count.append(whole[which_set - 1][filled])
+    if consistent.cells is not None:
+        filled = np.flatnonzero(consistent.cells.whole[which_set - 1])
+        cells.append(consistent.cells.cells[filled])
+        count.append(consistent.cells.whole[which_set - 1][filled])
     codes = Space(tree.domain).codes(np.concatenate(cells))
     rows = np.repeat(np.arange(len(codes)), np.concatenate(count))
     return decode(codes[rows[noise.permutation(len(rows), source)]], tree.domain, source)

@@ -30,7 +30,8 @@ def build_tree(
     utility = utilities[plan.election.utility] if plan.election else None
     groups = _given_groups(domain, plan, counts, source, utility)
     growth = Growth.from_root(space)
-    for depth in range(len(plan.layers)):
+    held = len(plan.layers) - plan.sparse  # cells that are too many to list are no part of the tree
+    for depth in range(held):
         if groups is not None:
             splits, split_of = (groups[depth],), np.zeros(growth.width, dtype=np.int32)
         elif depth < plan.election.layers:
@@ -38,13 +39,16 @@ def build_tree(
         else:
             splits, split_of = growth.remainder()
         growth = growth.split(splits, split_of, last=depth == len(plan.layers) - 1)
-        if not len(growth.cells):
+        if not growth.open.any():
             break  # every branch has ended
     return Tree(domain, growth.splits, growth.layers)
 
 
-def read_tree(domain: Domain, table: pa.Table) -> Tree:
-    """The tree of a published table, grown again from its splits: a table that is not a tree of this domain is refused."""
+def read_tree(domain: Domain, table: pa.Table, sparse: bool = False) -> Tree:
+    """The tree of a published table, grown again from its splits: a table that is not a tree of this domain is refused.
+
+    A sparse tree ends above its cells, and may begin with a layer of one node, everybody.
+    """
     column = table["split"].combine_chunks()
     splits = tuple(tuple(domain.index(name) for name in json.loads(text)) for text in column.dictionary.to_pylist())
     which, depth_of = column.indices.to_numpy(), table["layer"].to_numpy()
@@ -53,17 +57,19 @@ def read_tree(domain: Domain, table: pa.Table) -> Tree:
     growth = Growth.from_root(Space(domain))
     for depth in range(1, deepest + 1):
         rows = np.flatnonzero(depth_of == depth)
-        growth = _grow_again(growth, splits, parent[rows], which[rows], last=depth == deepest)
+        growth = _grow_again(growth, splits, parent[rows], which[rows], depth == deepest and not sparse, sparse and depth == 1)
         layer = growth.layers[-1]
         grown = (np.arange(len(layer)), layer.parent, layer.code, layer.cell >= 0)
         if not all(np.array_equal(a[rows], b) for a, b in zip((node, parent, code, leaf), grown, strict=True)):
-            raise ValueError(f"layer {depth} is not the split of the layer above it")
-    if len(growth.cells) or len(table) != sum(len(layer) for layer in growth.layers):
+            raise ValueError(f"layer {depth} lacks nodes that the domain has, or has others; leaving one out tells of nobody")
+    if (growth.open.any() and not sparse) or len(table) != sum(len(layer) for layer in growth.layers):
         raise ValueError("some cells are in no leaf, or some rows in no layer")
     return Tree(domain, growth.splits, growth.layers)
 
 
-def _grow_again(growth: Growth, splits: tuple[Split, ...], parent: np.ndarray, which: np.ndarray, last: bool) -> Growth:
+def _grow_again(
+    growth: Growth, splits: tuple[Split, ...], parent: np.ndarray, which: np.ndarray, last: bool, may_be_everybody: bool
+) -> Growth:
     """One layer from its published rows: each parent is split on the attributes that all its children name."""
     if len(parent) == 0 or parent.min() < 0 or parent.max() >= growth.width:
         raise ValueError("a layer names parents that the layer above does not have")
@@ -74,7 +80,8 @@ def _grow_again(growth: Growth, splits: tuple[Split, ...], parent: np.ndarray, w
         raise ValueError("the children of a node must be split on the same attributes")
     chosen = tuple(splits[u] for u in used)
     for index, split in enumerate(chosen):
-        if not split or len(set(split)) < len(split) or growth.used[np.ix_(parent[number == index], split)].any():
+        again = growth.used[np.ix_(parent[number == index], split)].any()
+        if not (split or may_be_everybody) or len(set(split)) < len(split) or again:
             raise ValueError("an attribute splits a branch once")
     return growth.split(chosen, split_of, last)
 

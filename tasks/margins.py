@@ -33,24 +33,25 @@ class Margin:
 
 
 def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> list[Margin]:
-    """Every attribute with a choice. `estimate` and `whole` (sets × nodes) are per node, the root first."""
+    """Every attribute with a choice that the tree measures. `estimate` and `whole` (sets × nodes) are per node, root first."""
     domain, widest = branches.space.domain, max([1, *(len(nodes) for nodes in branches.layers[:-1])])
-    leaf_estimate, leaf_whole = estimate[1:][branches.leaf_row], whole.mean(axis=0)[1:][branches.leaf_row]
+    end_estimate, end_whole = estimate[1:][branches.end_row], whole.mean(axis=0)[1:][branches.end_row]
     found = []
-    for j, attribute in enumerate(domain.attributes):
+    for j in branches.fixed:
+        attribute = domain.attributes[j]
         if attribute.size == 1 or attribute.size * widest > MOST_NUMBERS:
             continue
-        digit = branches.space.digit(branches.cells, j)
-        sums = [np.bincount(digit, weights=weights, minlength=attribute.size) for weights in (leaf_estimate, leaf_whole)]
+        digit = branches.space.digit(branches.ends, j)
+        sums = [np.bincount(digit, weights=weights, minlength=attribute.size) for weights in (end_estimate, end_whole)]
         error = np.sqrt(margin_variances(branches, plan, digit, attribute.size) / plan.measurements)
         found.append(Margin(attribute.name, attribute.labels, sums[0], error, sums[1]))
     return found
 
 
 def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: int) -> np.ndarray:
-    """F of every category at the root, for one set. `digit` is the category of each allowed cell."""
+    """F of every category at the root, for one set. `digit` is the category of each end of a branch."""
     category = np.full(sum(len(nodes) for nodes in branches.layers), -1)
-    category[branches.leaf_row] = digit
+    category[branches.end_row] = digit
     start = len(category)
     total = covariance = margin = None  # U, c, F of the inner nodes of the layer below
     for depth in range(len(branches.layers), 0, -1):
@@ -59,8 +60,9 @@ def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: in
         noise = _noise(nodes, plan, depth)
         above = 1 if depth == 1 else len(branches.layers[depth - 2])
         slot = nodes.parent * size + np.maximum(category[start : start + len(nodes)], 0)
-        leaves = np.bincount(slot, weights=np.where(nodes.leaf, noise, 0.0), minlength=above * size).reshape(above, size)
-        sums = _sums(nodes, above, noise, leaves, total, covariance, margin)
+        ends = nodes.leaf | (total is None)
+        leaves = np.bincount(slot, weights=np.where(ends, noise, 0.0), minlength=above * size).reshape(above, size)
+        sums = _sums(nodes, ends, above, noise, leaves, total, covariance, margin)
         known = _root_noise(plan) if depth == 1 else _noise(branches.layers[depth - 2], plan, depth - 1)
         total, covariance, margin = _update(*sums, known)
     return np.maximum(margin[0], 0.0)
@@ -77,10 +79,12 @@ def _root_noise(plan: Plan) -> np.ndarray:
     return np.array([np.inf if plan.total == "estimated" else 0.0])
 
 
-def _sums(nodes: Nodes, above: int, noise, leaves, total, covariance, margin) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """S, C and G of the layer above: leaves by category, inner nodes by what was found below them."""
-    inner = np.flatnonzero(~nodes.leaf)
-    sums = np.bincount(nodes.parent, weights=noise if total is None else np.where(nodes.leaf, noise, total), minlength=above)
+def _sums(
+    nodes: Nodes, ends: np.ndarray, above: int, noise, leaves, total, covariance, margin
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """S, C and G of the layer above: ends of branches by category, inner nodes by what was found below them."""
+    inner = np.flatnonzero(~ends)
+    sums = np.bincount(nodes.parent, weights=noise if total is None else np.where(ends, noise, total), minlength=above)
     both = [leaves.copy(), leaves.copy()]
     if len(inner):
         first = np.flatnonzero(np.diff(nodes.parent[inner], prepend=-1))

@@ -16,8 +16,8 @@ from schemas.plan import Draw, Plan
 from steps_engine import forest
 from tasks import bundle, pictures
 from tasks.margins import Margin, margins
-from tasks.verify_counts import coded
-from tasks.verify_tree import read_branches
+from tasks.verify_counts import coded, held_and_sampled
+from tasks.verify_tree import Branches, read_branches
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
@@ -50,7 +50,7 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, 
 def _tree_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
     """One tree over all attributes."""
     branches = read_branches(domain, plan, bundle.read_table(tables["tree"]))
-    counts = bundle.read_table(tables["consistent-counts"])
+    counts, _ = held_and_sampled(bundle.read_table(tables["consistent-counts"]), plan)
     estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
     whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
     return {
@@ -58,7 +58,14 @@ def _tree_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[st
         "margins": list(_margin_views(margins(branches, plan, estimate, whole), float(estimate[0]))),
         "tree": pictures.tree_picture(branches, estimate, error),
         "network": None,
+        "sampled": _sampled(plan, domain, branches) if plan.sparse else None,
     }
+
+
+def _sampled(plan: Plan, domain: Domain, branches: Branches) -> dict[str, Any]:
+    """What a reader must know of cells that were too many to list."""
+    names = [name for j, name in enumerate(domain.names) if j not in branches.fixed]
+    return {"threshold": plan.count_draw(len(plan.layers), 1, "leaves").threshold, "names": names}
 
 
 def _forest_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
@@ -78,6 +85,7 @@ def _forest_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[
         "total": {"estimate": total, "error": error, "rows": [len(codes) for codes in sets]},
         "margins": list(_margin_views(found, total)),
         "tree": None,
+        "sampled": None,
         "network": pictures.network_picture(domain, trees),
     }
 
@@ -120,13 +128,17 @@ def _draw_rows(plan: Plan) -> Iterator[dict[str, Any]]:
         what = f"election below layer {draw.layer}" if draw.kind == "election" else f"counts of layer {draw.layer}"
         early = not plan.has_forest and draw.layer < len(plan.layers) and draw.nodes == "leaves"
         yield {
-            "what": _tree_draw(draw) if plan.has_forest else what + (", branches that end here" if early else ""),
+            "what": _tree_draw(draw) if plan.has_forest else what + _rest(draw, early),
             "sets": "all" if draw.set is None else _runs([draw.set for draw in draws]),
             "mechanism": draw.mechanism.replace("_", "-"),
             "sensitivity": str(draw.sensitivity),
             "epsilon": str(draw.epsilon),
             "scale": str(draw.scale),
         }
+
+
+def _rest(draw: Draw, early: bool) -> str:
+    return ", branches that end here" if early else f", kept from {draw.threshold:,}" if draw.threshold else ""
 
 
 def _tree_draw(draw: Draw) -> str:

@@ -104,7 +104,7 @@ def _label(branches: Branches, depth: int, child: int) -> str:
     for j in reversed(branches.splits[int(nodes.split[child])]):
         code, digit = divmod(code, domain.sizes[j])
         parts.insert(0, f"{domain.names[j]}: {domain.attributes[j].labels[digit]}")
-    return " · ".join(parts)
+    return " · ".join(parts) or "everyone, measured"
 
 
 def _with_error(estimate: float, error: float) -> str:

@@ -211,24 +211,30 @@ def _check_forest(files: dict[str, Path], plan: Plan, domain: Domain, manifest: 
 
 
 def _check_numbers(files: dict[str, Path], plan: Plan, domain: Domain, branches: Branches, found: _Findings) -> None:
-    noisy = _table(files, "noisy-counts", tables.noisy_counts(plan.measurements), found)
-    consistent = _table(files, "consistent-counts", tables.consistent_counts(plan.sets), found)
+    schemas = decomposition_of(plan).schemas(plan)
+    noisy, consistent = (_table(files, stage, schemas[stage], found) for stage in ("noisy-counts", "consistent-counts"))
     if noisy is not None:
+        noisy, cells = verify_counts.held_and_sampled(noisy, plan)
         found.collect("noisy-counts.parquet", verify_counts.noisy_problems, branches, plan, noisy)
+        if plan.sparse:
+            found.collect("noisy-counts.parquet", verify_counts.noisy_cell_problems, branches, plan, cells)
     if consistent is not None:
         before = len(found.problems)
-        found.collect("consistent-counts.parquet", verify_counts.consistent_problems, branches, plan, consistent)
+        held, cells = verify_counts.held_and_sampled(consistent, plan)
+        found.collect("consistent-counts.parquet", verify_counts.consistent_problems, branches, plan, held)
         if noisy is not None:
-            found.collect("consistent-counts.parquet", verify_counts.total_problems, plan, noisy, consistent)
+            found.collect("consistent-counts.parquet", verify_counts.total_problems, plan, noisy, held)
+        if plan.sparse:
+            found.collect("consistent-counts.parquet", verify_counts.whole_cell_problems, branches, held, cells)
         if len(found.problems) == before:
             for number in range(1, plan.sets + 1):
-                _check_set(files, number, domain, branches, consistent, found)
+                _check_set(files, number, domain, branches, (held, cells), found)
 
 
-def _check_set(files, number: int, domain: Domain, branches: Branches, consistent: pa.Table, found: _Findings) -> None:
-    whole = consistent[f"whole_{number}"].to_numpy()
-    problems = lambda records: verify_counts.record_problems(branches, records, whole)  # noqa: E731
-    _check_records(files, number, domain, found, problems, rows=int(whole[0]))
+def _check_set(files, number: int, domain: Domain, branches: Branches, held_and_cells: tuple, found: _Findings) -> None:
+    where, whole = verify_counts.cells_with_rows(branches, *held_and_cells, number)
+    problems = lambda records: verify_counts.record_problems(branches.space, records, where, whole)  # noqa: E731
+    _check_records(files, number, domain, found, problems, rows=int(whole.sum()))
 
 
 def _check_records(files, number: int, domain: Domain, found: _Findings, problems: Callable, rows: int | None = None) -> None:

@@ -60,9 +60,17 @@ def draw_problems(plan: Plan, leaf_layers: tuple[int, ...]) -> Iterator[str]:
         yield "a draw is listed twice"
     if not plan.layers or [layer.layer for layer in plan.layers] != list(range(1, len(plan.layers) + 1)):
         yield "the plan's layers are not numbered 1, 2, 3, …"
+    if plan.sparse and any((draw.threshold or 0) < 1 for draw in plan.draws if _counts_cells(draw, plan)):
+        yield "the cells have a threshold in some measurements only, or one below 1"
+    if any(draw.threshold is not None for draw in plan.draws if not _counts_cells(draw, plan)):
+        yield "a draw that is not of the cells has a threshold"
     epsilon = as_fraction(parse_nanos(plan.epsilon))
     for depth in leaf_layers:
         yield from _path_problems(plan, depth, epsilon)
+
+
+def _counts_cells(draw: Draw, plan: Plan) -> bool:
+    return draw.kind == "count" and draw.layer == len(plan.layers)
 
 
 def _path_problems(plan: Plan, depth: int, epsilon: Fraction) -> Iterator[str]:

@@ -10,16 +10,38 @@ import pyarrow.compute as pc
 
 from schemas.domain import Domain
 from schemas.plan import Plan
+from steps_engine.cells import Space
+from steps_engine.sparse import are_cells, cells_below
 from tasks.verify_tree import Branches
 
 MOST_ROWS = 2**40  # so that sums of whole numbers cannot overflow
 TOLERANCE = 1e-6
 
 
+def held_and_sampled(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table]:
+    """The nodes of the tree, and the cells below it where those are too many to list."""
+    if not plan.sparse:
+        return table, table.slice(0, 0)
+    sampled = pc.equal(table["layer"], len(plan.layers))
+    return table.filter(pc.invert(sampled)), table.filter(sampled)
+
+
+def cells_with_rows(branches: Branches, held: pa.Table, cells: pa.Table, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cells that may have rows in a set, increasing, and how many: leaves of the tree, and sampled cells below it."""
+    whole, leaf = held[f"whole_{number}"].to_numpy()[1:], np.concatenate([nodes.leaf for nodes in branches.layers])
+    leaves = np.flatnonzero(leaf[branches.end_row])
+    where = np.concatenate([branches.ends[leaves], cells["node"].to_numpy()])
+    rows = np.concatenate([whole[branches.end_row[leaves]], cells[f"whole_{number}"].to_numpy()])
+    order = np.argsort(where, kind="stable")
+    return where[order], rows[order]
+
+
 def noisy_problems(branches: Branches, plan: Plan, table: pa.Table) -> Iterator[str]:
     """Exactly the tree's nodes; the root only where the number of rows is not protected."""
     if not _has_nodes(branches, table, with_root=plan.total != "estimated"):
         yield "does not hold exactly the tree's nodes"
+    elif any(column.null_count for column in table.columns):
+        yield "lacks the noisy count of a node"
     elif plan.total != "estimated" and len({table[f"noisy_{i}"][0].as_py() for i in range(1, plan.measurements + 1)}) > 1:
         yield "gives different exact totals for different measurements"
 
@@ -54,19 +76,19 @@ def total_problems(plan: Plan, noisy: pa.Table, consistent: pa.Table) -> Iterato
             yield "a set has another total than the one that is known"
 
 
-def record_problems(branches: Branches, records: pa.Table, whole: np.ndarray) -> Iterator[str]:
-    """Every row lies in an allowed cell, and each leaf's cell has as many rows as its whole number says."""
-    domain = branches.space.domain
+def record_problems(space: Space, records: pa.Table, held: np.ndarray, whole: np.ndarray) -> Iterator[str]:
+    """Every row lies in one of the cells `held` (increasing), each of which has as many rows as its whole number says."""
+    domain = space.domain
     codes = coded(records, domain)
     if (codes < 0).any():
         outside = [name for name, bad in zip(domain.names, (codes < 0).any(axis=0), strict=True) if bad]
         yield f"has values outside the domain: {', '.join(outside)}"
         return
-    cells = branches.space.cells(codes)
-    place = np.minimum(np.searchsorted(branches.cells, cells), len(branches.cells) - 1)
-    if (branches.cells[place] != cells).any():
-        yield "has a row that breaks a rule"
-    elif not np.array_equal(np.bincount(place, minlength=len(branches.cells)), whole[1:][branches.leaf_row]):
+    cells = space.cells(codes)
+    place = np.minimum(np.searchsorted(held, cells), len(held) - 1)
+    if (held[place] != cells).any():
+        yield "has a row that breaks a rule, or lies in a cell that its whole counts do not have"
+    elif not np.array_equal(np.bincount(place, minlength=len(held)), whole):
         yield "does not have as many rows in each cell as its whole counts say"
 
 
@@ -78,6 +100,39 @@ def _has_nodes(branches: Branches, table: pa.Table, with_root: bool) -> bool:
     depth = np.repeat(np.arange(first, first + len(widths)), widths)
     node = np.concatenate([np.arange(width) for width in widths])
     return np.array_equal(table["layer"].to_numpy(), depth) and np.array_equal(table["node"].to_numpy(), node)
+
+
+def noisy_cell_problems(branches: Branches, plan: Plan, table: pa.Table) -> Iterator[str]:
+    """Where cells are too many to list: only those of the domain, in order, and no count below the threshold."""
+    yield from _cell_problems(branches, table)
+    for number in range(1, plan.measurements + 1):
+        draw, noisy = plan.count_draw(len(plan.layers), number, "leaves"), table[f"noisy_{number}"].drop_null().to_numpy()
+        if (noisy < draw.threshold).any():
+            yield f"noisy_{number} has a count below the threshold {draw.threshold}"
+
+
+def whole_cell_problems(branches: Branches, held: pa.Table, table: pa.Table) -> Iterator[str]:
+    """Sampled cells have no estimates, and their whole numbers sum to those of the last layer that is held."""
+    problems = list(_cell_problems(branches, table))
+    yield from problems
+    if problems:
+        return
+    if table["estimate"].null_count < len(table) or table["standard_error"].null_count < len(table):
+        yield "gives estimates of cells that were kept for being large: they would be biased"
+    _, parent = cells_below(branches.tree, branches.space.codes(table["node"].to_numpy()))
+    opened = ~branches.layers[-1].leaf
+    for name in table.column_names[4:]:
+        whole, total = table[name].to_numpy(), held[name].to_numpy()[-len(opened) :]
+        if whole.min(initial=0) < 0 or whole.max(initial=0) > MOST_ROWS:
+            yield f"{name} has a count that is negative or too large"
+        elif not np.array_equal(np.bincount(parent, weights=whole, minlength=len(opened)), np.where(opened, total, 0)):
+            yield f"{name} does not sum to the layer above in the last layer"
+
+
+def _cell_problems(branches: Branches, table: pa.Table) -> Iterator[str]:
+    node = table["node"].to_numpy()
+    if table["node"].null_count or (np.diff(node) <= 0).any() or not are_cells(branches.tree, node).all():
+        yield "has numbers in its last layer that are no cells below the tree, or not in order"
 
 
 def _families(branches: Branches, values: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

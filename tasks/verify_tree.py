@@ -1,8 +1,7 @@
 """Checks of a published tree: its nodes are disjoint within each layer, and together hold every allowed cell.
 
-The rules leave a public set of cells. All of them walk down the published tree at once; a cell without a child to go to,
-or a node that no cell reaches, shows a tree that is not a function of the domain and the elections alone: leaving out
-a node where nobody is would say so.
+The tree is grown again from its splits. A node too few or too many shows a tree that is not a function of the domain and
+the elections alone: leaving out a node where nobody is would say so.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ import pyarrow as pa
 from schemas.domain import Domain
 from schemas.errors import EvidenceBroken
 from schemas.plan import LayerPlan, Plan
+from steps_engine import noise
 from steps_engine.cells import Space
-
-MOST_CELLS = 2**31  # a published tree lists every allowed cell; beyond this none could
+from steps_engine.nodes import Tree
+from steps_engine.tree import read_tree
 
 
 @dataclass(frozen=True)
@@ -38,38 +38,65 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Branches:
-    """A tree that was found sound: its layers, and for every allowed cell the row of its leaf in the tree's table."""
+    """A tree that was found sound. Its branches end in leaves or, where cells are too many to list, above them.
 
-    space: Space
+    `ends` are cells, with 0 for attributes that a branch does not fix, increasing; `end_row` the rows in the tree's table.
+    """
+
+    tree: Tree
     splits: tuple[tuple[int, ...], ...]
     layers: tuple[Nodes, ...]
-    cells: np.ndarray
-    leaf_row: np.ndarray
+    ends: np.ndarray
+    end_row: np.ndarray
+    fixed: tuple[int, ...]  # attributes that every branch fixes
+
+    @property
+    def space(self) -> Space:
+        return Space(self.tree.domain)
 
     @property
     def leaf_layers(self) -> tuple[int, ...]:
-        return tuple(depth for depth, nodes in enumerate(self.layers, start=1) if nodes.leaf.any())
+        """Layers at which a way down can end, that of the cells included."""
+        last = len(self.layers)
+        below = () if self.layers[-1].leaf.all() else (last + 1,)
+        return tuple(depth for depth, nodes in enumerate(self.layers, start=1) if nodes.leaf.any()) + below
 
 
 def read_branches(domain: Domain, plan: Plan, table: pa.Table) -> Branches:
     """The tree of a bundle, or EvidenceBroken with the first thing that does not hold."""
-    space = Space(domain)
-    if domain.all_cells > MOST_CELLS or space.count() != plan.cells or plan.cells > table.num_rows:
+    too_few = plan.cells > table.num_rows and not plan.sparse
+    if domain.all_cells > noise.MOST_CELLS or Space(domain).count() != plan.cells or too_few:
         raise EvidenceBroken("the domain's rules allow another number of cells than the plan and the tree have")
-    splits, split_of = _splits(domain, table)
-    layers = tuple(_layers(table, split_of))
-    if len(layers) != len(plan.layers):
-        raise EvidenceBroken(f"has {len(layers)} layers; the plan has {len(plan.layers)}")
-    for nodes, planned in zip(layers, plan.layers, strict=True):
-        _must_follow_plan(nodes, planned, splits, domain)
+    table = table.unify_dictionaries()
+    splits, split_of = _splits(domain, table, plan.sparse)
+    layers, planned = tuple(_layers(table, split_of)), plan.layers[: len(plan.layers) - plan.sparse]
+    if len(layers) != len(planned):
+        raise EvidenceBroken(f"has {len(layers)} layers; the plan has {len(planned)}")
+    for nodes, layer in zip(layers, planned, strict=True):
+        _must_follow_plan(nodes, layer, splits, domain)
     _must_be_families(layers, splits, domain)
-    cells = space.allowed()
-    return Branches(space, tuple(splits), layers, cells, _walk(space, splits, layers, cells))
+    if not (layers[-1].leaf.all() or plan.sparse):
+        raise EvidenceBroken("the last layer has a node that is not a leaf")
+    return _with_ends(read_tree(domain, table, plan.sparse), tuple(splits), layers)
 
 
-def _splits(domain: Domain, table: pa.Table) -> tuple[list[tuple[int, ...]], np.ndarray]:
+def _with_ends(tree: Tree, splits: tuple[tuple[int, ...], ...], layers: tuple[Nodes, ...]) -> Branches:
+    last, prefix, fixed = tree.layers[-1], tree.layers[-1].cell, range(len(tree.domain.sizes))
+    if (last.cell < 0).any():
+        codes = tree.branches(len(tree.layers))
+        prefix = np.where(last.cell < 0, Space(tree.domain).cells(np.maximum(codes, 0)), last.cell)
+        fixed = np.flatnonzero((codes[last.cell < 0] >= 0).all(axis=0)).tolist()
+    rows = [np.flatnonzero((layer.cell >= 0) | (layer is last)) for layer in tree.layers]
+    ends = np.concatenate([*(layer.cell[row] for layer, row in zip(tree.layers[:-1], rows, strict=False)), prefix])
+    starts = np.cumsum([0, *(len(layer) for layer in tree.layers[:-1])])
+    end_row = np.concatenate([start + row for start, row in zip(starts, rows, strict=True)])
+    order = np.argsort(ends, kind="stable")
+    return Branches(tree, splits, layers, ends[order], end_row[order], tuple(fixed))
+
+
+def _splits(domain: Domain, table: pa.Table, may_be_everybody: bool) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Every split as attribute indices, and which one each row has."""
-    column = table.unify_dictionaries()["split"].combine_chunks()
+    column = table["split"].combine_chunks()
     numbers: dict[tuple[int, ...], int] = {}
     number_of = []
     for text in column.dictionary.to_pylist():
@@ -78,7 +105,7 @@ def _splits(domain: Domain, table: pa.Table) -> tuple[list[tuple[int, ...]], np.
             split = tuple(domain.index(name) for name in names)
         except (ValueError, TypeError, RecursionError):
             raise EvidenceBroken("a split is not a list of the domain's attributes") from None
-        if not split or not isinstance(names, list) or len(set(split)) < len(split):
+        if not (split or may_be_everybody) or not isinstance(names, list) or len(set(split)) < len(split):
             raise EvidenceBroken("a split is empty or names an attribute twice")
         number_of.append(numbers.setdefault(split, len(numbers)))
     return list(numbers), np.array(number_of, dtype=np.int64)[column.indices.to_numpy()]
@@ -133,41 +160,3 @@ def _must_be_families(layers: tuple[Nodes, ...], splits: list[tuple[int, ...]], 
         if any(codes.min() < 0 or codes.max() >= size for codes, size in ranges):
             raise EvidenceBroken(f"layer {depth} has a code beyond its attributes' categories")
         used, above_leaf = used[nodes.parent] | member[nodes.split], nodes.leaf
-    if not above_leaf.all():
-        raise EvidenceBroken("the last layer has a node that is not a leaf")
-
-
-def _walk(space: Space, splits: list[tuple[int, ...]], layers: tuple[Nodes, ...], cells: np.ndarray) -> np.ndarray:
-    """The row of each cell's leaf."""
-    leaf_row = np.full(len(cells), -1, dtype=np.int64)
-    walking, node, start = np.arange(len(cells)), np.zeros(len(cells), dtype=np.int64), 0
-    for depth, nodes in enumerate(layers, start=1):
-        code = _codes(space, splits, nodes, cells[walking], node)
-        key = nodes.parent * space.domain.all_cells + nodes.code
-        wanted = node * space.domain.all_cells + code
-        child = np.minimum(np.searchsorted(key, wanted), len(nodes) - 1)
-        if (key[child] != wanted).any():
-            raise EvidenceBroken(f"layer {depth} lacks nodes that the domain has; leaving out a node tells who is not there")
-        reached = np.bincount(child, minlength=len(nodes))
-        if not reached.all():
-            raise EvidenceBroken(f"layer {depth} has a node that the rules leave no cell for")
-        if not np.array_equal(nodes.leaf, reached == 1):
-            raise EvidenceBroken(f"layer {depth} has a leaf of several cells, or a single cell that is no leaf")
-        ends = nodes.leaf[child]
-        leaf_row[walking[ends]] = start + child[ends]
-        walking, node, start = walking[~ends], child[~ends], start + len(nodes)
-    return leaf_row
-
-
-def _codes(space: Space, splits: list[tuple[int, ...]], nodes: Nodes, cells: np.ndarray, node: np.ndarray) -> np.ndarray:
-    """Each cell's code among the children of the node it is in: Σ digit_j · weight_j, by that node's split."""
-    weight = np.zeros((len(splits), len(space.domain.sizes)), dtype=np.int64)
-    for row, split in zip(weight, splits, strict=True):
-        sizes = [space.domain.sizes[j] for j in split]
-        row[list(split)] = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    split_of = np.zeros(int(nodes.parent.max()) + 1, dtype=np.int64)
-    split_of[nodes.parent] = nodes.split
-    code = np.zeros(len(cells), dtype=np.int64)
-    for j in np.flatnonzero(weight[np.unique(nodes.split)].any(axis=0)):
-        code += space.digit(cells, j) * weight[split_of, j][node]
-    return code

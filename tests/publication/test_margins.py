@@ -21,12 +21,12 @@ def _branches(made: Made) -> Branches:
 
 def _dense_error(branches: Branches, plan, wanted: np.ndarray) -> float:
     """sqrt(qᵀ(AᵀV⁻¹A)⁻¹q / m): A says which leaves each measured node holds; a known total is a constraint on q."""
-    leaves = len(branches.cells)
+    leaves = len(branches.ends)
     rows, variances, held = [], [], np.zeros((len(branches.layers[-1]), leaves), dtype=bool)
     starts = np.cumsum([0, *(len(nodes) for nodes in branches.layers)])
     for depth in range(len(branches.layers), 0, -1):
         nodes = branches.layers[depth - 1]
-        for cell, row in enumerate(branches.leaf_row):
+        for cell, row in enumerate(branches.end_row):
             if starts[depth - 1] <= row < starts[depth]:
                 held[row - starts[depth - 1], cell] = True
         for node in range(len(nodes)):
@@ -62,7 +62,7 @@ def test_the_error_of_every_margin_is_that_of_dense_least_squares(tmp_path, meth
     found = margins(branches, made.plan, counts["estimate"].to_numpy(), whole)
     assert [margin.attribute for margin in found] == list(POLL.names)
     for j, margin in enumerate(found):
-        digit = branches.space.digit(branches.cells, j)
+        digit = branches.space.digit(branches.ends, j)
         dense = [_dense_error(branches, made.plan, (digit == k).astype(float)) for k in range(POLL.sizes[j])]
         np.testing.assert_allclose(margin.error, dense, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(margin.estimate.sum(), counts["estimate"][0].as_py(), rtol=1e-9)
