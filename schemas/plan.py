@@ -72,6 +72,7 @@ class ElectionPlan(Frozen):
     layers: int
     share: Rational
     candidates: int
+    stop: bool = False  # whether ending a branch competes with every way to split it
 
 
 class Considered(Frozen):

@@ -58,6 +58,7 @@ class Elect(Strict):
     layers: int = Field(ge=1, le=64)
     what: Literal["attributes", "groups"] = "attributes"
     mechanism: Literal["permute_and_flip", "exponential"] = "permute_and_flip"
+    stop: bool = False  # whether a branch may end above `layers`, where another layer would cost more than it tells
 
     @field_validator("share")
     @classmethod
@@ -65,6 +66,12 @@ class Elect(Strict):
         if not 0 < share < 1:
             raise ValueError(f"share is the part of ε spent on electing, above 0 and below 1; not {float(share):g}")
         return share
+
+    @model_validator(mode="after")
+    def _branches_stop_one_by_one(self):
+        if self.stop and self.what == "groups":
+            raise ValueError("stop: true needs what: attributes; a grouping is elected once for all branches")
+        return self
 
 
 class Sets(Strict):

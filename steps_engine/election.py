@@ -34,6 +34,7 @@ class Utility:
     sensitivity: Fraction
     monotone: bool
     needs_expected_rows: bool = False
+    in_rows: bool = False  # whether scores are numbers of rows, which can be weighed against noise
 
     @property
     def spread(self) -> Fraction:
@@ -67,9 +68,19 @@ def _minus_bic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int
     return 2 * log_likelihood(histogram) - categories * math.log(expected_rows)
 
 
+def _uneven(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """½ Σ |n_k − n/K|: rows that were misplaced if all K categories were taken for equally full. Sums of whole numbers.
+
+    Adding a record moves it by at most 1 − 1/K, up or down: PRIVACY.md, uneven.
+    """
+    rows, allowed = histogram.sum(axis=1, keepdims=True), categories[:, None]
+    return np.maximum(allowed * histogram - rows, 0).sum(axis=1) / np.maximum(categories, 1)
+
+
 AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True)
 BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True)
-UTILITIES = {utility.name: utility for utility in (AIC, BIC)}
+UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True)
+UTILITIES = {utility.name: utility for utility in (AIC, BIC, UNEVEN)}
 MECHANISMS = {"permute_and_flip": noise.permute_and_flip, "exponential": noise.exponential_mechanism}
 
 
@@ -80,11 +91,32 @@ def elect_attributes(
     nodes = growth.open_nodes()
     draw = plan.election_draw(depth)
     scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
+    if plan.election.stop:
+        scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
     elected = MECHANISMS[draw.mechanism](scores[nodes], eligible[nodes], draw.epsilon, draw.sensitivity, source)
-    attributes, which = np.unique(elected, return_inverse=True)
-    split_of = np.zeros(growth.width, dtype=np.int32)
-    split_of[nodes] = which
-    return tuple((int(j),) for j in attributes), split_of
+    rest, rest_of = growth.remainder()
+    choices = tuple((j,) for j in range(growth.used.shape[1])) + rest
+    choice = np.zeros(growth.width, dtype=np.int64)
+    choice[nodes] = np.where(elected < growth.used.shape[1], elected, growth.used.shape[1] + rest_of[nodes])
+    chosen, split_of = np.unique(choice[nodes], return_inverse=True)
+    result = np.zeros(growth.width, dtype=np.int32)
+    result[nodes] = split_of.reshape(-1)
+    return tuple(choices[c] for c in chosen), result
+
+
+def _with_stop(
+    growth: Growth, plan: Plan, depth: int, scores: np.ndarray, eligible: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A last candidate: no further layer, the cells come next. It scores 0; a split what it tells less what it costs.
+
+    Measuring K categories misplaces about ½ Σ E|noise| rows: public, as K and the scale are. One constant for all records is
+    taken from each score, so that the spread stays as it is.
+    """
+    draws = (d for d in plan.draws if (d.kind, d.layer, d.set) == ("count", depth + 1, plan.served[0]))
+    price = noise.mean_size(max(d.scale for d in draws)) / 2
+    for j in range(scores.shape[1]):
+        scores[:, j] -= price * growth.allowed_categories(j)
+    return np.pad(scores, ((0, 0), (0, 1))), np.pad(eligible, ((0, 0), (0, 1)), constant_values=True)
 
 
 def _ballot(growth: Growth, counts: Counts, utility: Utility, expected_rows: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -53,8 +53,11 @@ class Growth:
         return rows[going], node[going]
 
     def remainder(self) -> tuple[tuple[Split, ...], np.ndarray]:
-        """Each node's unused attributes: the full cross-tabulation that ends a tree with L < p."""
-        return tuple(tuple(np.flatnonzero(~row).tolist()) for row in self.patterns), self.pattern
+        """Each open node's unused attributes: the full cross-tabulation that ends a tree with L < p."""
+        present, which = np.unique(self.pattern[self.open], return_inverse=True)
+        rest_of = np.zeros(self.width, dtype=np.int64)
+        rest_of[self.open] = which.reshape(-1)
+        return tuple(tuple(np.flatnonzero(~row).tolist()) for row in self.patterns[present]), rest_of
 
     def allowed_categories(self, attribute: int) -> np.ndarray:
         """How many categories of an attribute the rules leave in each node: public, whatever the records say."""

@@ -165,6 +165,11 @@ def variance(scale: Fraction) -> float:
     return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
 
 
+def mean_size(scale: Fraction) -> float:
+    """E|X| = 2α/(1 − α²) of two_sided_geometric."""
+    return 1 / math.sinh(1 / scale)
+
+
 def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
     """P(X < bound) of two_sided_geometric in double precision: for estimates, never for drawing."""
     tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))

@@ -34,6 +34,7 @@ class Shape:
     nodes: tuple[int, ...]
     exact: bool
     early: tuple[bool, ...]  # whether a node of this layer may hold a single cell and so end its branch
+    most_nodes: tuple[int, ...] | None = None  # where branches may stop: cells can lie in every layer
 
 
 def make_plan(release: Release, source: noise.Source | None = None, utilities: dict[str, Utility] = UTILITIES) -> Plan:
@@ -43,7 +44,7 @@ def make_plan(release: Release, source: noise.Source | None = None, utilities: d
     cells = space.count()
     shape = _shape(space, spec.method, source)
     sparse = bytes_of(domain.all_cells, spec.method.sets.count) > MOST_BYTES
-    _must_fit(release, shape.nodes[:-1] if sparse else shape.nodes)
+    _must_fit(release, shape, sparse)
     election = _election(domain, spec.method, utilities)
     epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets.count
     shares = _shares(spec.method.division, shape)
@@ -80,15 +81,17 @@ def bytes_of(nodes: int, sets: int) -> int:
     return 2**27 + nodes * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET)
 
 
-def _must_fit(release: Release, nodes: tuple[int, ...]) -> None:
+def _must_fit(release: Release, shape: Shape, sparse: bool) -> None:
     """Only cells can be sampled: the layers above them are held, and a cell's number must be one that can be held."""
-    widest, cells = max(nodes, default=0), release.domain.all_cells
+    widest, cells = max(shape.nodes[:-1] if sparse else shape.nodes, default=0), release.domain.all_cells
     name = f'release "{release.spec.name}"'
     if cells > noise.MOST_CELLS:
         raise SpecError(
             f"{name} needs a table of {cells:.3g} cells; at most {noise.MOST_CELLS:.3g} can be numbered. "
             "Use decomposition: cascade, fewer attributes, fewer bins or coarser categories."
         )
+    if sparse and shape.most_nodes is not None:
+        raise SpecError(f"{name}: stop: true needs cells that can be listed; {cells:,} are too many. Leave stop out.")
     if bytes_of(widest, release.spec.method.sets.count) > MOST_BYTES:
         raise SpecError(
             f"{name} has a layer of up to {widest:,} nodes above its cells: more than {MOST_BYTES / 2**30:g} GiB. "
@@ -118,7 +121,7 @@ def spec_hash(release: Release) -> str:
 def _shape(space: Space, method: Method, source: noise.Source | None) -> Shape:
     names = space.domain.names
     if method.elect is not None:
-        return _elected_shape(space, method.elect.layers, method.elect.what)
+        return _elected_shape(space, method.elect.layers, method.elect.what, method.elect.stop)
     groups = list(method.order or ())
     if method.decomposition == "uh":
         if method.layers > len(names):
@@ -135,7 +138,7 @@ def _shape(space: Space, method: Method, source: noise.Source | None) -> Shape:
     return Shape(tuple(groups[:depth]), nodes[:depth], True, (*early[: depth - 1], True))
 
 
-def _elected_shape(space: Space, layers: int, what: str) -> Shape:
+def _elected_shape(space: Space, layers: int, what: str, stop: bool) -> Shape:
     sizes, cells = sorted((size for size in space.domain.sizes if size > 1), reverse=True), space.count()
     if what == "groups":
         sizes = sorted(space.domain.sizes, reverse=True)
@@ -152,7 +155,7 @@ def _elected_shape(space: Space, layers: int, what: str) -> Shape:
         )
     depth = layers + (what == "attributes" and layers < len(sizes))
     most = [min(cells, math.prod(sizes[: i + 1])) for i in range(depth - 1)] if what == "attributes" else [cells] * (depth - 1)
-    return Shape((None,) * depth, (*most, cells), False, (True,) * depth)
+    return Shape((None,) * depth, (*most, cells), False, (True,) * depth, most_nodes=(cells,) * depth if stop else None)
 
 
 def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> ElectionPlan | None:
@@ -161,12 +164,14 @@ def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> 
         return None
     if elect.utility not in utilities:
         raise SpecError(f"elect.utility: there is no {elect.utility!r}; known are {', '.join(utilities)}.")
+    if elect.stop and not utilities[elect.utility].in_rows:
+        raise SpecError(f"stop: true needs scores that can be weighed against noise; {elect.utility} has none, say uneven.")
     if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
         raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
     p = len(domain.names)
     return ElectionPlan(
         utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
-        candidates=p if elect.what == "attributes" else grouping_count(p, elect.layers),
+        candidates=p + elect.stop if elect.what == "attributes" else grouping_count(p, elect.layers), stop=elect.stop,
     )  # fmt: skip
 
 
@@ -235,7 +240,7 @@ def _layers(
         errors = expected_errors(shape.nodes, scales, total)
     return tuple(
         LayerPlan(
-            layer=i + 1, attributes=shape.attributes[i], nodes=shape.nodes[i],
+            layer=i + 1, attributes=shape.attributes[i], nodes=(shape.most_nodes or shape.nodes)[i],
             nodes_are="exact" if shape.exact else "at most", share=shares[i], expected_error=float(f"{errors[i]:.6g}"),
         )
         for i in range(len(shares))

@@ -55,6 +55,16 @@ def test_a_bundle_verifies_with_the_publishers_key_and_says_when_there_is_none(g
     assert note.note and "not established" in note.text
 
 
+@pytest.mark.parametrize("epsilon", ["0.01", "3"])
+def test_a_tree_whose_branches_may_stop_verifies(tmp_path, epsilon):
+    stopping = {"decomposition": "tree", "elect": {"layers": 4, "utility": "uneven", "stop": True}}
+    made = make(tmp_path / "home", a_release(POLL, stopping, epsilon=epsilon), some_counts(POLL, 4003))
+    folder = publish(*made.arguments).folder
+    assert problems_of(folder) == []
+    layers = pq.read_table(folder / "tree.parquet")
+    assert any(leaf and layer < len(made.plan.layers) for leaf, layer in zip(*(layers[c].to_pylist() for c in ("leaf", "layer")), strict=True))
+
+
 def test_sets_that_share_one_measurement_verify_and_their_page_says_how_to_combine_them(tmp_path):
     shared = GIVEN | {"sets": {"count": 3, "budget": "shared"}}
     made = make(tmp_path / "home", a_release(POLL, shared), some_counts(POLL, 4003))

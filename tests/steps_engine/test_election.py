@@ -11,7 +11,7 @@ import pytest
 
 from schemas.release import Method
 from steps_engine.counting import count_codes
-from steps_engine.election import AIC, BIC, Utility, _groupings, grouping_count, log_likelihood
+from steps_engine.election import AIC, BIC, UNEVEN, Utility, _groupings, grouping_count, log_likelihood
 from steps_engine.noise import SeededSource
 from steps_engine.planning import make_plan
 from steps_engine.tree import build_tree
@@ -60,6 +60,53 @@ def test_adding_a_record_moves_the_score_within_its_declared_interval(utility, c
     moved = changes(lambda h: utility.score(h, public, 1000), categories, most)
     assert utility.monotone and moved.max() <= 1e-9 and moved.min() > -float(utility.sensitivity)
     assert utility.spread == utility.sensitivity == 2
+
+
+@pytest.mark.parametrize("categories, most", [(1, 60), (2, 60), (3, 14), (4, 7)])
+def test_adding_a_record_moves_unevenness_by_less_than_one_either_way(categories, most):
+    public = np.full((most + 1) ** categories, categories)
+    moved = changes(lambda h: UNEVEN.score(h, public, None), categories, most)
+    assert np.abs(moved).max() == pytest.approx(1 - 1 / categories) and UNEVEN.spread == 2 * UNEVEN.sensitivity == 2
+    if categories > 1:
+        assert moved.min() < 0 < moved.max()  # so that it is not monotone
+
+
+def test_control_unevenness_among_categories_seen_in_the_data_would_break_its_bound():
+    def from_data(h):
+        return UNEVEN.score(h, np.maximum((h > 0).sum(axis=1), 1), None)
+
+    assert np.abs(changes(from_data, 3, 30)).max() > 5
+
+
+def test_unevenness_is_the_rows_that_equal_categories_would_misplace():
+    histogram = np.array([[7.0, 1, 0, 0], [5, 5, 5, 5], [0, 0, 0, 0]])
+    assert UNEVEN.score(histogram, np.array([4, 4, 4]), None).tolist() == [5, 0, 0]
+    assert UNEVEN.score(histogram[:1], np.array([2]), None).tolist() == [3]  # the rules leave two of four categories
+
+
+def stopping(layers: int = 2, stop: bool = True) -> Method:
+    return Method(decomposition="tree", elect={"layers": layers, "utility": "uneven", "stop": stop, "share": Fraction(9, 10)})
+
+
+def test_a_branch_ends_where_another_layer_tells_nothing_and_goes_on_where_it_does():
+    shape = domain(2, 2, 2)
+    even = [(0, b, c) for b in range(2) for c in range(2)] * 500
+    uneven = [(1, 0, c) for c in range(2)] * 1000
+    plan = make_plan(release(shape, stopping(), "20"))
+    tree = build_tree(shape, plan, count_codes(np.array([(0, b, c) for _, b, c in even] + uneven)), SeededSource(1))
+    assert tree.splits[tree.layers[0].split[0]] == (1,)  # 3000 of 4000 rows have x1 = 0
+    whole = build_tree(shape, plan, count_codes(np.array(even * 2 + [(1, b, c) for _, b, c in even * 2])), SeededSource(1))
+    assert whole.widths() == (1, 8)  # nothing is uneven: the cells come at once, with all of ε
+    assert build_tree(shape, make_plan(release(shape, stopping(stop=False), "20")), count_codes(np.array(even)), SeededSource(1)).widths()[1] == 2
+
+
+def test_cells_below_a_branch_that_stopped_spend_what_its_path_has_left():
+    shape = domain(2, 2, 2)
+    plan = make_plan(release(shape, stopping(3), "1"))
+    for layer in (1, 2):
+        left = sum(d.epsilon for d in plan.draws if d.kind == "count" and d.layer >= layer and (d.nodes == "inner" or d.layer == 3))
+        assert plan.count_draw(layer, 1, "leaves").epsilon == left
+    assert plan.election.candidates == 4 and all(layer.nodes == 8 for layer in plan.layers)
 
 
 def test_the_declared_sensitivity_is_not_wasteful():

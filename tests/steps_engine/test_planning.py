@@ -38,13 +38,13 @@ def path_costs(plan: Plan, tree) -> set[Fraction]:
     nanos=st.integers(1000, 20_000_000_000), sets=st.integers(1, 7), layers=st.integers(1, 4),
     share=st.fractions(min_value=Fraction(1, 50), max_value=Fraction(9, 10), max_denominator=97),
     neighbours=st.sampled_from(["add_remove", "substitute"]), rows=st.integers(1, 5),
-    shares=st.sampled_from(["equal", "cube_root"]), elected=st.booleans(),
+    shares=st.sampled_from(["equal", "cube_root"]), elected=st.sampled_from([None, {}, {"utility": "uneven", "stop": True}]),
 )  # fmt: skip
 def test_every_path_costs_exactly_epsilon(shape, nanos, sets, layers, share, neighbours, rows, shares, elected):
     shape = shape.model_copy(update={"unit": shape.unit.model_copy(update={"rows_per_person": rows})})
     splittable = [n for n, size in zip(shape.names, shape.sizes, strict=True) if size > 1]
     layers = min(layers, len(splittable))
-    how = {"elect": {"layers": layers, "share": share}} if elected else {"order": tuple(splittable[:layers])}
+    how = {"elect": {"layers": layers, "share": share, **elected}} if elected is not None else {"order": tuple(splittable[:layers])}
     method = Method(decomposition="tree", shares=shares, sets={"count": sets}, **how)
     epsilon = f"{nanos // 10**9}.{nanos % 10**9:09d}"
     plan = make_plan(release(shape, method, epsilon, neighbours=neighbours))
@@ -101,7 +101,8 @@ def test_uh_draws_its_order_once_from_its_source():
 
 
 REFUSED = {
-    "too many cells": (domain(*[1000] * 3), Method(decomposition="flat"), "cells"),
+    "too many cells": (domain(*[1000] * 7), Method(decomposition="flat"), "can be numbered"),
+    "stopping without a price": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "stop": True}), "say uneven"),
     "more layers than attributes": (domain(2, 3), Method(decomposition="tree", elect={"layers": 3}), "1 to 2 layers"),
     "nothing to elect": (domain(1, 1), Method(decomposition="tree", elect={"layers": 1}), "1 cells"),
     "one group": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "what": "groups"}), "2 to 2"),

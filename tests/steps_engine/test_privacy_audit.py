@@ -88,6 +88,24 @@ def test_control_empty_cells_without_noise_are_caught():
     assert bound(plan_of(), skipping) > 1
 
 
+STOPPING = Method(decomposition="tree", elect={"layers": 1, "utility": "uneven", "stop": True, "share": Fraction(999, 1000)})
+
+
+def stopped(plan, counts: Counts, seed: int, stop=None) -> np.ndarray:
+    """Per run: whether the root is split at all."""
+    source, result = SeededSource(("stop", seed)), np.empty(TRIALS)
+    for trial in range(TRIALS):
+        result[trial] = len(stop(counts) if stop else build_tree(SHAPE, plan, counts, source).layers) > 1
+    return result
+
+
+def test_stopping_keeps_its_epsilon_and_a_control_that_stops_where_nobody_is_is_caught():
+    plan = make_plan(release(SHAPE, STOPPING, "1"))
+    assert epsilon_lower_bound(stopped(plan, SOMEBODY, 1), stopped(plan, NOBODY, 2)) <= 1
+    exact = lambda counts: [0] * (1 + (counts.count.sum() > 0))  # noqa: E731
+    assert epsilon_lower_bound(stopped(plan, SOMEBODY, 1, exact), stopped(plan, NOBODY, 2, exact)) > 1
+
+
 # Substitution neighbours for an election between two attributes: the substituted record brings a new category to the
 # first attribute and takes the only record of one away from the second. The first is the unlikely winner in both, so
 # that its chance moves by the whole change of the difference of the scores.
