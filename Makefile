@@ -49,7 +49,7 @@ lock: ## solve the dependencies anew: name, version and hash, without addresses
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/pip install --quiet --disable-pip-version-check uv
 	.cache/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-		--python-version 3.11 --extra test --upgrade pyproject.toml --output-file requirements.lock
+		--python-version 3.11 --extra dask --extra test --upgrade pyproject.toml --output-file requirements.lock
 
 lint: setup ## ruff
 	$(BIN)/ruff check .

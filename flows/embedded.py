@@ -5,12 +5,14 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+from flows.interrupts import unheard_by_children
 from flows.progress import shown_in_terminal
 from flows.quiet import quiet
 from schemas.errors import InfrastructureFault, StepsError
@@ -40,12 +42,28 @@ def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     try:
         from flows.release import release
 
+        start_server()
         return release(release=str(path), home=str(home.path), period=period)
     except StepsError:
         raise
     except Exception as error:
         reason = type(error).__name__
     raise InfrastructureFault(f"Prefect could not run the flow ({reason}). Is its server or disk out of reach? Run again.")
+
+
+def start_server() -> None:
+    """Starts Prefect's own server where no other is configured; it must live to hear how an interrupted run ended."""
+    from prefect.server.api.server import SubprocessASGIServer
+    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
+
+    def start() -> None:
+        with unheard_by_children(), suppress(Exception):  # the flow tries again, and says what is wrong
+            SubprocessASGIServer().start()
+
+    if not PREFECT_API_URL.value() and PREFECT_SERVER_EPHEMERAL_ENABLED.value():
+        starting = threading.Thread(target=start, daemon=True)  # so that this one hears Ctrl-C meanwhile
+        starting.start()
+        starting.join()
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Any
 from prefect import flow, runtime, tags
 
 from flows import answers, approval, showing
+from flows.runners import task_runner
+from flows.spread import count_cells, make_records
 from flows.stages import NOTHING_KEPT, fit_for_public, stage
 from schemas.errors import BudgetRefused, SpecError
 from schemas.release import Release, load_release
@@ -18,24 +20,20 @@ from tasks.audit import must_be_current
 from tasks.build_tree import build_tree
 from tasks.charge import charge
 from tasks.correct import correct
-from tasks.discretize import discretize
 from tasks.evaluate import evaluate
 from tasks.forget import forget_exact_counts
 from tasks.plan import plan
 from tasks.publication import publish_release
 from tasks.sanitize import sanitize
 from tasks.stores.home import Home
-from tasks.synthesize import synthesize
 from tasks.validate import validate as validate_data
 
 make_plan = stage("plan", plan)
 validate = stage("validate", validate_data)
-count_cells = stage("discretize", discretize)
 charge_budget = stage("charge", charge)
 grow_tree = stage("build tree", build_tree)
 draw_noise = stage("sanitize", sanitize)
 make_consistent = stage("correct", correct)
-make_records = stage("synthesize", synthesize)
 make_public = stage("publish", publish_release)
 compare = stage("evaluate", evaluate)
 forget = stage("forget exact counts", forget_exact_counts)
@@ -55,7 +53,7 @@ def _load(path: str, period: str | None) -> Release:
     return load_release(path, period, runtime.flow_run.scheduled_start_time)
 
 
-@flow(name="release", flow_run_name=_run_name, **NOTHING_KEPT)
+@flow(name="release", flow_run_name=_run_name, task_runner=task_runner(), **NOTHING_KEPT)
 def release(release: str, home: str | None = None, period: str | None = None) -> dict[str, Any]:
     """Releases the data that the file `release` describes, within the budget of its population."""
     return fit_for_public("release", _release)(Home.from_environment(home), release, period)

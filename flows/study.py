@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prefect import flow, get_run_logger, task, unmapped
 from prefect.cache_policies import NO_CACHE
-from prefect.futures import as_completed
-from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.tasks import exponential_backoff
 
+from flows.runners import as_finished, hand_out, on_workers, task_runner
 from flows.stages import NOTHING_KEPT, RETRIES, worth_a_retry
 from tasks.crew import Crew, cores
 from tasks.study import Point, ask, compute, grid, path_of, prepare
@@ -26,7 +26,7 @@ from tasks.study_report import report
 BATCH = 500  # points handed to Prefect at a time
 
 
-@flow(name="study", flow_run_name="study {name}", task_runner=ThreadPoolTaskRunner(max_workers=cores()), **NOTHING_KEPT)
+@flow(name="study", flow_run_name="study {name}", task_runner=task_runner(), **NOTHING_KEPT)
 def study(
     name: str,
     repeats: int | None = None,
@@ -43,14 +43,24 @@ def study(
     folder = Path(out or f"studies/{name}").absolute()
     points = list(grid(asked, prepare(asked, folder)))
     missing = [point for point in points if not path_of(point, folder).exists()]
-    with Crew(min(cores(), max(1, len(missing)))) as crew, progress(len(points), len(points) - len(missing)) as advance:
-        for _ in _computed(missing, folder, crew):
+    with _hands(len(missing)) as work, progress(len(points), len(points) - len(missing)) as advance:
+        for _ in _computed(missing, folder, work):
             advance()
     answer = report(asked, points, folder)
     return {**answer, "points": len(points), "computed": len(missing), "seconds": round(time.monotonic() - begun, 1)}
 
 
-def _computed(points: list[Point], folder: Path, crew: Crew) -> Iterator[float]:
+@contextmanager
+def _hands(points: int) -> Iterator[Callable[[Point, Path], float]]:
+    """What computes a point where its task runs: a process of ours next to this one; on a cluster, the worker itself."""
+    if on_workers():
+        yield compute
+    else:
+        with Crew(min(cores(), max(1, points))) as crew:
+            yield partial(crew.call, compute)
+
+
+def _computed(points: list[Point], folder: Path, work: Callable[[Point, Path], float]) -> Iterator[float]:
     """Seconds of each point as it is finished. The first failure ends the study; what is done stays."""
 
     @task(
@@ -58,15 +68,10 @@ def _computed(points: list[Point], folder: Path, crew: Crew) -> Iterator[float]:
         retry_condition_fn=worth_a_retry, cache_policy=NO_CACHE, **NOTHING_KEPT,
     )  # fmt: skip
     def compute_point(point: Point, folder: Path) -> float:
-        return crew.call(compute, point, folder)
+        return work(point, folder)
 
     for first in range(0, len(points), BATCH):
-        futures = compute_point.map(points[first : first + BATCH], unmapped(folder))
-        yield from _results(as_completed(futures))
-
-
-def _results(futures: Iterable[Any]) -> Iterator[float]:
-    return (future.result() for future in futures)
+        yield from as_finished(hand_out(compute_point, points[first : first + BATCH], unmapped(folder)))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flows.embedded import stdout_kept_clean
+from flows.embedded import start_server, stdout_kept_clean
 from flows.quiet import quiet
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.home import Home
@@ -22,6 +22,7 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
         with stdout_kept_clean():
             from flows.study import study
 
+            start_server()
             return study(**asked)
     except StepsError:
         raise

@@ -7,7 +7,6 @@ import hmac
 import json
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -28,16 +27,31 @@ UNFIT = "the records do not fit the domain although they were validated: they ha
 
 def count_cells(release: Release, scratch: Path) -> Counts:
     """How many records each occupied cell holds; DuckDB spills into `scratch`, which must be confidential."""
-    source, counts = open_source(release.source), None
-    if _readable(source, release.domain):
-        try:
-            with connect(source, scratch) as connection:
-                counts = Counts.from_table(release.domain, _cells_table(connection, source, release.domain))
-        except ReadingFailed:
-            pass  # raised below: neither cause nor context
-    if counts is None or not _fits(counts, release.domain):
+    source, domain = open_source(release.source), release.domain
+    must_be_readable(source, domain)
+    return counts_of(cells_sql(kept_rows(source, domain), source, domain), source, domain, scratch)
+
+
+def counts_of(cells: str, source: Source, domain: Domain, scratch: Path) -> Counts:
+    """The counts of packed cells, in the order of their codes."""
+    columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
+    found = answer(f"SELECT {columns}, n FROM ({cells} ORDER BY ALL)", source, domain, scratch)  # sorted words, sorted codes
+    counts = Counts.from_table(domain, pa.Table.from_arrays(found.columns, schema=tables.cells(domain)))
+    if not _fits(counts, domain):
         raise DataInvalid(UNFIT)
     return counts
+
+
+def answer(sql: str, source: Source, domain: Domain, scratch: Path) -> pa.Table:
+    """What DuckDB answers about records that were validated: if it cannot read them, they have changed since."""
+    try:
+        with connect(source, scratch) as connection:
+            for statement in category_types(domain):
+                query(connection, statement)
+            return query(connection, sql)
+    except ReadingFailed:
+        pass  # raised below: neither cause nor context
+    raise DataInvalid(UNFIT)
 
 
 def kept_rows(source: Source, domain: Domain) -> str:
@@ -61,17 +75,9 @@ def fingerprint(counts: Counts, domain: Domain, key: bytes) -> str:
     return digest.hexdigest()
 
 
-def _cells_table(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain) -> pa.Table:
-    for statement in category_types(domain):
-        query(connection, statement)
-    columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
-    cells = f"{cells_sql(kept_rows(source, domain), source, domain)} ORDER BY ALL"  # sorted words are sorted codes
-    found = query(connection, f"SELECT {columns}, n FROM ({cells})")
-    return pa.Table.from_arrays(found.columns, schema=tables.cells(domain))
-
-
-def _readable(source: Source, domain: Domain) -> bool:
-    return sorted(source.names) == sorted(wanted_columns(domain))
+def must_be_readable(source: Source, domain: Domain) -> None:
+    if sorted(source.names) != sorted(wanted_columns(domain)):
+        raise DataInvalid(UNFIT)
 
 
 def _fits(counts: Counts, domain: Domain) -> bool:
@@ -86,7 +92,10 @@ def _fits(counts: Counts, domain: Domain) -> bool:
 
 def discretize(home: Home, release: Release) -> Reference:
     """Count the records' cells and keep them, confidential, until the release is evaluated."""
-    counts = count_cells(release, private_folder(home.confidential / release.name))
+    return keep_counts(home, release, count_cells(release, private_folder(home.confidential / release.name)))
+
+
+def keep_counts(home: Home, release: Release, counts: Counts) -> Reference:
     return Store(home).write(
         release.name, "cells", counts.to_table(release.domain), tables.cells(release.domain), "confidential"
     )

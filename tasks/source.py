@@ -27,6 +27,7 @@ from schemas.expectations import AS_WRITTEN
 from tasks.footer import MAGIC, MOST_COLUMNS, parquet_columns
 
 HEAD = 1 << 20  # bytes of a CSV file looked at before it is read
+LOCK = ".lock"
 MEMORY = "512MB"
 THREADS = 2
 
@@ -75,7 +76,11 @@ def literal(text: str) -> str:
 
 def open_source(path: Path | str) -> Source:
     """What lies at a path, a folder or a glob, checked without reading records (footers, headers and file names only)."""
-    files = _files(str(path))
+    return open_files(_files(str(path)), path)
+
+
+def open_files(files: tuple[str, ...], path: Path | str) -> Source:
+    """These files as one table; `path` is what was asked for."""
     formats = {file: _format(file) for file in files}
     if len(set(formats.values())) > 1:
         raise SpecError(f"source {path}: Parquet and CSV files together; give files of one format.")
@@ -157,7 +162,7 @@ def _csv_columns(file: str) -> tuple[tuple[str, str], ...]:
 def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB in memory that may open the source's files and its spill folder: nothing else, no extension, no network."""
     with (
-        _spill(scratch) as folder,
+        short_lived(scratch, "spill") as folder,
         duckdb.connect(":memory:", config=_LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
     ):
         connection.execute(f"SET allowed_paths = [{', '.join(map(literal, source.files))}]")
@@ -192,25 +197,40 @@ def query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 @contextmanager
-def _spill(scratch: Path) -> Iterator[Path]:
-    """A private folder for what does not fit into memory; gone afterwards, and so is that of a run that was killed."""
-    for abandoned in scratch.glob("spill-*"):
+def short_lived(place: Path, kind: str) -> Iterator[Path]:
+    """A private folder (0700) for as long as it is used; that of a process that was killed goes when the next one comes."""
+    for abandoned in [*place.glob("spill-*"), *place.glob("parts-*")]:
         _remove_unless_used(abandoned)
-    folder = Path(tempfile.mkdtemp(prefix="spill-", dir=scratch))  # 0700
-    handle = os.open(folder, os.O_RDONLY)
+    folder, handle = _locked_folder(place, kind)
     try:
-        flock(handle, LOCK_EX | LOCK_NB)  # held as long as this process lives: a dead one's folder can be locked by others
         yield folder
     finally:
         os.close(handle)
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _locked_folder(place: Path, kind: str) -> tuple[Path, int]:
+    """Its lock is held as long as this process lives: that of a dead one can be had by others, on any host."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=place))
+        with suppress(FileNotFoundError):  # another process took the folder for a dead one's, before it was locked
+            handle = _open_lock(folder)
+            flock(handle, LOCK_EX)
+            if (folder / LOCK).exists():
+                return folder, handle
+            os.close(handle)
+
+
 def _remove_unless_used(folder: Path) -> None:
     with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        handle = _open_lock(folder)
         try:
             flock(handle, LOCK_EX | LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(handle)
+
+
+def _open_lock(folder: Path) -> int:
+    """A file rather than the folder itself: over NFS only what is open for writing can be locked."""
+    return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

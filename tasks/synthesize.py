@@ -15,15 +15,22 @@ def synthesize(
     home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference
 ) -> tuple[Reference, ...]:
     """Make the records of every set, or find those that were made."""
-    store = Store(home)
+    numbers = set_numbers(home, plan)
+    return tuple(synthesize_set(home, release, plan, tree, noisy, consistent, number) for number in numbers)
+
+
+def set_numbers(home: Home, plan: Reference) -> range:
+    return range(1, load_plan(Store(home), plan).sets + 1)
+
+
+def synthesize_set(
+    home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference, number: int
+) -> Reference:
+    """Make the records of one set, or find them: of two who make it at the same time, one is heard."""
+    store, name = Store(home), f"synthetic-{number}"
+    if found := store.find(release.name, name):
+        return found
     planned = load_plan(store, plan)
-    names = [f"synthetic-{number}" for number in range(1, planned.sets + 1)]
-    found = [store.find(release.name, name) for name in names]
-    if all(found):
-        return tuple(found)
     made = {reference.stage: store.read(reference) for reference in (tree, noisy, consistent)}
-    for number, name in enumerate(names, start=1):
-        if found[number - 1] is None:
-            records = decomposition_of(planned).synthesize(release.domain, planned, made, number, SystemSource())
-            found[number - 1] = store.write(release.name, name, records, tables.records(release.domain), "public")
-    return tuple(found)
+    records = decomposition_of(planned).synthesize(release.domain, planned, made, number, SystemSource())
+    return store.write(release.name, name, records, tables.records(release.domain), "public")

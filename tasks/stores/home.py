@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from schemas.errors import SpecError
@@ -16,7 +16,7 @@ class Home:
     """One installation's state. Folders are made on first use; what is not public is for the owner alone."""
 
     path: Path
-    ledger_url: str | None = None  # PostgreSQL; None: the SQLite file of this home
+    ledger_url: str | None = field(default=None, repr=False)  # PostgreSQL; None: the SQLite file of this home
     anchor_path: Path | None = None
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ os.environ.update(  # before anything imports Prefect
     PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS="180",
 )
 os.environ.pop("PREFECT_API_URL", None)
-for variable in ("STEPS_HOME", "STEPS_LEDGER", "STEPS_ANCHOR"):
+for variable in ("STEPS_HOME", "STEPS_LEDGER", "STEPS_ANCHOR", "STEPS_DASK"):
     os.environ.pop(variable, None)
 
 

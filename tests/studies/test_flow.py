@@ -28,7 +28,7 @@ def command(folder: Path, repeats: int) -> list[str]:
 
 def surroundings() -> dict:
     """A process of its own, with a Prefect of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "STEPS_"))}
     return {"env": kept | {"PYTHONPATH": str(ROOT)}, "cwd": ROOT}
 
 
@@ -73,24 +73,38 @@ def test_a_failing_point_fails_the_study_with_its_reason(tmp_path, prefect_api):
         study(name="voter", method=["nothing"], out=str(tmp_path))
 
 
+def stopped(folder: Path, **environment: str) -> dict[Path, int]:
+    """What a study has finished when Ctrl-C is pressed in its terminal."""
+    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background shell lets its children ignore it
+    around = surroundings()
+    around["env"] |= environment
+    terminal = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": listening, "start_new_session": True}
+    running = subprocess.Popen(command(folder, repeats=40), **terminal, **around)
+    deadline = time.monotonic() + 240
+    while len(finished(folder)) < 5 and time.monotonic() < deadline and running.poll() is None:
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to every process begun in it
+    _, said = running.communicate(timeout=60)  # a run whose Prefect server died of it would ask for that one much longer
+    assert running.returncode == 1 and "stopped" in said and "go on" in said and "Traceback" not in said
+    return finished(folder)
+
+
 @pytest.mark.slow
 @pytest.mark.server
 def test_control_c_keeps_finished_points_and_the_next_run_goes_on(tmp_path):
-    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background shell lets its children ignore it
-    running = subprocess.Popen(
-        command(tmp_path, repeats=40), stderr=subprocess.PIPE, text=True, preexec_fn=listening, **surroundings()
-    )
-    deadline = time.monotonic() + 240
-    while len(finished(tmp_path)) < 5 and time.monotonic() < deadline and running.poll() is None:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
-    kept = finished(tmp_path)
-    assert running.returncode != 0 and "go on" in said and 5 <= len(kept) < 8 * 40
+    kept = stopped(tmp_path)
+    assert 5 <= len(kept) < 8 * 40
     done = subprocess.run(command(tmp_path, repeats=2), capture_output=True, text=True, timeout=300, **surroundings())
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["computed"] <= 16 - 5
     assert kept.items() <= finished(tmp_path).items()
+
+
+@pytest.mark.slow
+def test_control_c_stops_a_cluster_of_ours_too(tmp_path, prefect_api):
+    pytest.importorskip("prefect_dask", reason='prefect-dask is not installed: pip install "steps-release[dask]"')
+    kept = stopped(tmp_path, STEPS_DASK="local:2", PREFECT_API_URL=prefect_api)
+    assert 5 <= len(kept) < 8 * 40
 
 
 def test_a_dead_worker_is_a_fault_worth_a_retry_and_is_replaced():
