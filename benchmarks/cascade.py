@@ -1,8 +1,9 @@
-"""The cascade beside PrivBayes: utility of one set and CPU seconds, mean over repeats.
+"""The cascade beside PrivBayes: utility of one set and CPU seconds, mean over repeats; and how its cost grows.
 
 Run with `python -m benchmarks.cascade [FILE SIZES.json] [--repeats N]`: FILE (Parquet or CSV) holds category codes from 0,
 SIZES.json the number of categories of each attribute; without them the youth voter stand-in is generated. KS is that of
 SPECKS with the richest classifier that fits: all two-way interactions on the voter data, main effects on wide domains.
+`python -m benchmarks.cascade --growth` prints growth exponents on generated tables up to 10 million rows, 100 attributes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import subprocess
+import sys
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -80,18 +83,58 @@ def figures(original: Coded, rows: np.ndarray) -> list[float]:
     return [ks, association(original, made).agreement["0.05"], *(margins(original, made, ways).mean for ways in (1, 2, 3))]
 
 
+def measure(full: bool = False) -> dict[str, float]:
+    """One voter set, and growth: CPU seconds ~ rows^a, and ~ (pairs of an attribute and a predecessor)^b."""
+    original = standin()
+    seconds = one_set("cascade", domain_of(original), count_codes(original.codes), 1.0, 0)[1]
+    rows = [(number, 100 if full else 30) for number in ((10**5, 10**6, 10**7) if full else (10**5, 10**6))]
+    wide = [(10**6 if full else 2 * 10**5, attributes) for attributes in (10, 30, 100)]
+    found = {shape: costs_of(*shape) for shape in dict.fromkeys(rows + wide)}
+    pairs = [attributes * (attributes - 1) / 2 for _, attributes in wide]
+    figures = {
+        "voter set, CPU s": seconds,
+        "exponent in rows": exponent([number for number, _ in rows], [found[shape]["cpu"] for shape in rows]),
+        "exponent in pairs of attributes": exponent(pairs, [found[shape]["cpu"] for shape in wide]),
+    }
+    for (number, attributes), cost in found.items():
+        figures[f"{number:,} × {attributes}: CPU s"] = cost["cpu"]
+        figures[f"{number:,} × {attributes}: s"] = cost["seconds"]
+        figures[f"{number:,} × {attributes}: peak GiB"] = cost["peak GiB"]
+    return figures
+
+
+def costs_of(rows: int, attributes: int) -> dict[str, float]:
+    """In a process of its own, whose peak memory is its own."""
+    command = [sys.executable, "-m", "benchmarks.wide", str(rows), str(attributes)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def exponent(size: list[float], cost: list[float]) -> float:
+    """Slope of log cost over log size."""
+    return float(np.polyfit(np.log(size), np.log(cost), 1)[0])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="FILE and SIZES.json")
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--growth", action="store_true", help="how the cost grows, up to 10 million rows × 100 attributes")
     asked = parser.parse_args()
-    original = read(*asked.files) if asked.files else standin()
+    if asked.growth:
+        for figure, value in measure(full=True).items():
+            Console().print(f"{figure:>40}  {value:,.4g}", highlight=False)
+    else:
+        compare(read(*asked.files) if asked.files else standin(), asked.repeats)
+
+
+def compare(original: Coded, repeats: int) -> None:
+    """Cascade and PrivBayes at three ε, in one table."""
     domain, counts = domain_of(original), count_codes(original.codes)
-    title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {asked.repeats} sets"
+    title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {repeats} sets"
     table = Table("method", "ε", "KS", "χ² agreement at 5%", "1-way TVD", "2-way TVD", "3-way TVD", "CPU s", title=title)
     for epsilon in EPSILONS:
         for method in METHODS:
-            made = [one_set(method, domain, counts, epsilon, repeat) for repeat in range(asked.repeats)]
+            made = [one_set(method, domain, counts, epsilon, repeat) for repeat in range(repeats)]
             mean = np.mean([figures(original, rows) for rows, _ in made], axis=0)
             seconds = np.mean([spent for _, spent in made])
             table.add_row(method, f"{epsilon:.4g}", *(f"{value:.4f}" for value in mean), f"{seconds:.2f}")

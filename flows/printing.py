@@ -50,7 +50,7 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        error = f"misplaces about {each['predicted_error']:.1%} of rows ({each['why']})"
+        error = f"misplaces about {100 * each['predicted_error']:.2g}% of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     if any(draw["threshold"] for draw in answer["draws"]):
         threshold = max(draw["threshold"] or 0 for draw in answer["draws"])

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, field_validator, model_validator
 
 from schemas import yaml
 from schemas.budget import SpecEpsilon
@@ -87,11 +87,22 @@ def _grouped(order: Any) -> Any:
     return order
 
 
+def _way_to_order(order: Any) -> str:
+    return "word" if isinstance(order, str) else "list"
+
+
+Order = Annotated[
+    Annotated[tuple[tuple[str, ...], ...], Tag("list")] | Annotated[Literal["elected"], Tag("word")],
+    Discriminator(_way_to_order),
+    BeforeValidator(_grouped),
+]
+
+
 class Method(Strict):
     """How counts become synthetic records."""
 
     decomposition: Literal["auto", "tree", "cascade", "flat", "uh", "privbayes"] = "auto"
-    order: Annotated[tuple[tuple[str, ...], ...] | Literal["elected"], BeforeValidator(_grouped)] | None = None
+    order: Order | None = None
     elect: Elect | None = None
     layers: int | None = Field(default=None, ge=1, le=64)
     shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = None

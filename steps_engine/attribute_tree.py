@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from schemas.domain import Domain
 from steps_engine.cells import Component, Space
+from steps_engine.contingency import chunks, in_parallel
 from steps_engine.nodes import Split
 
 
@@ -43,15 +45,31 @@ class AttributeTree:
     def leaves(self) -> int:
         return self.width(len(self.layers))
 
-    def descend(self, codes: np.ndarray, depth: int | None = None) -> np.ndarray:
-        """The node of each row of codes, at the leaves or at the top of layer `depth`."""
-        node = np.zeros(len(codes), dtype=np.int64)
-        for layer, fanout in zip(self.layers[:depth], self.fanouts[:depth], strict=True):
-            elected, node = layer[node], (np.cumsum(fanout) - fanout)[node]
-            for number in np.unique(layer):
-                rows = np.flatnonzero(elected == number)
-                node[rows] += mixed_radix(codes[rows], self.splits[number], self.sizes)
+    def descend(self, codes: np.ndarray) -> np.ndarray:
+        """The leaf of each row of codes."""
+        flat = codes.T.reshape(-1)  # one attribute after the other: a view where codes lie that way
+        found = in_parallel(lambda part: self._leaf(flat, len(codes), part), chunks(len(codes)))
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int32)
+
+    def _leaf(self, flat: np.ndarray, length: int, part: slice) -> np.ndarray:
+        rows = np.arange(part.start, part.stop)
+        node = np.zeros(len(rows), dtype=np.int32)
+        for layer, fanout in zip(self.layers, self.fanouts, strict=True):
+            number, node = layer[node], (np.cumsum(fanout) - fanout).astype(np.int32)[node]
+            for attribute, stride in self._steps(layer):
+                node += stride[number] * flat[(attribute * length)[number] + rows]
         return node
+
+    def _steps(self, layer: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Per split its first attribute and that one's stride, then its second, …: child = Σ stride · code."""
+        longest = max(len(self.splits[number]) for number in np.unique(layer))
+        for place in range(longest):
+            attribute, stride = np.zeros((2, len(self.splits)), dtype=np.int64)
+            for number, split in enumerate(self.splits):
+                if place < len(split):
+                    attribute[number] = split[place]
+                    stride[number] = math.prod(self.sizes[j] for j in split[place + 1 :])
+            yield attribute, stride.astype(np.int32)
 
     def branches(self, depth: int | None = None) -> np.ndarray:
         """Nodes × attributes: the category that each node's branch fixes, -1 where it fixes none."""

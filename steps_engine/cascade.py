@@ -7,6 +7,7 @@ election reads, and histograms, which only Sanitize reads.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ import numpy as np
 from schemas.domain import Domain
 from schemas.plan import Draw, Plan
 from steps_engine import noise
-from steps_engine.attribute_tree import AttributeTree, mixed_radix
-from steps_engine.cascade_plan import candidate_splits, penalty, tree_draws
-from steps_engine.counting import Counts
+from steps_engine.attribute_tree import AttributeTree
+from steps_engine.cascade_plan import MOST_CELLS, candidate_splits, order_draws, penalty, tree_draws
+from steps_engine.contingency import covers, in_parallel, joint_table, largest_joint, margin
+from steps_engine.counting import Counts, no_codes
+from steps_engine.nodes import Split
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,8 @@ def _known_total(plan: Plan, counts: Counts) -> int | None:
 
 def grow(domain: Domain, plan: Plan, counts: Counts, source: noise.Source) -> tuple[AttributeTree, ...]:
     """The trees of a plan, in its order."""
-    order = tuple(domain.index(layer.attributes[0]) for layer in plan.layers)
     rows = _rows_for_growing(domain, plan, counts, source)
+    order = elect_order(domain, plan, counts, source)
     trees = []
     for position, prefix in enumerate(_prefixes(domain, counts, order)):
         draws = tree_draws(plan, domain.names[order[position]])
@@ -57,6 +60,38 @@ def grow(domain: Domain, plan: Plan, counts: Counts, source: noise.Source) -> tu
     return tuple(trees)
 
 
+def elect_order(domain: Domain, plan: Plan, counts: Counts, source: noise.Source) -> tuple[int, ...]:
+    """The plan's order, or elected place by place: next comes what depends most on those placed (first: on all others).
+
+    A candidate's score is the mean of its dependence on each; a mean of scores that move by less than 2 moves by less than 2.
+    """
+    left = [domain.index(layer.attributes[0]) for layer in plan.layers]
+    draws, order = order_draws(plan), []
+    pairs = _pair_scores(domain, counts, left) if draws else None
+    for draw in draws:
+        scores = mean_dependence(pairs, left, order)
+        everyone = np.ones((1, len(left)), dtype=bool)
+        winner = noise.permute_and_flip(scores[None, :], everyone, draw.epsilon, draw.sensitivity, source)[0]
+        order.append(left.pop(winner))
+    return (*order, *left)
+
+
+def mean_dependence(pairs: np.ndarray, candidates: list[int], placed: list[int]) -> np.ndarray:
+    """Mean over the placed attributes, or over all other candidates where none is placed yet."""
+    if placed:
+        return pairs[np.ix_(candidates, placed)].mean(axis=1)
+    return pairs[np.ix_(candidates, candidates)].sum(axis=1) / (len(candidates) - 1)
+
+
+def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.ndarray:
+    """CONFIDENTIAL. Attributes × attributes: how much the two depend on each other; 0 on the diagonal."""
+    pairs = np.zeros((len(domain.sizes),) * 2)
+    for place, j in enumerate(attributes[:-1]):
+        tree = AttributeTree(domain, j, ((), *((i,) for i in attributes[place + 1 :])), ())
+        pairs[j, attributes[place + 1 :]] = _scores(tree, counts, np.arange(len(tree.splits)) > 0)[0, 1:]
+    return pairs + pairs.T
+
+
 def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, source: noise.Source) -> int:
     """n̂ that decides which splits may compete: expected, known, or the plan's first draw."""
     if domain.expected_rows is not None or plan.total != "estimated":
@@ -66,41 +101,64 @@ def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, source: noise.
 
 
 def _prefixes(domain: Domain, counts: Counts, order: tuple[int, ...]) -> Iterator[Counts]:
-    """CONFIDENTIAL. For each attribute the distinct rows of it and its predecessors: few where there are few of these."""
-    number, sizes = np.zeros(len(counts.codes), dtype=np.int64), domain.sizes
-    for j in order:
-        _, first, number = np.unique(number * sizes[j] + counts.codes[:, j], return_index=True, return_inverse=True)
-        yield Counts(counts.codes[first], np.bincount(number, weights=counts.count, minlength=len(first)))
+    """CONFIDENTIAL. For each attribute the rows to count: the table of it and its predecessors, where that is smaller."""
+    number, cells = np.zeros(len(counts.codes), dtype=np.int64), 1
+    counts = Counts(counts.codes, counts.count.astype(float))
+    for position, j in enumerate(order, start=1):
+        cells *= domain.sizes[j]
+        if cells > len(number):
+            yield from itertools.repeat(counts, len(order) - position + 1)
+            return
+        number *= domain.sizes[j]
+        number += counts.codes[:, j]
+        yield _prefix_table(domain, order[:position], np.bincount(number, weights=counts.count, minlength=cells))
+
+
+def _prefix_table(domain: Domain, prefix: tuple[int, ...], table: np.ndarray) -> Counts:
+    """CONFIDENTIAL. Occupied cells of a table of these attributes; the others are 0 and not looked at."""
+    cell = np.flatnonzero(table)
+    codes, rest = no_codes(len(cell), domain.sizes), cell.copy()
+    for j in reversed(prefix):
+        rest, codes[:, j] = np.divmod(rest, domain.sizes[j])
+    return Counts(codes, table[cell])
 
 
 def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, source: noise.Source) -> AttributeTree:
     """One more layer: an election at every node of the newest one. Nodes are disjoint: the layer costs one election."""
-    scores = _scores(tree, rows)
+    eligible = _eligible(tree)
+    scores = _scores(tree, rows, eligible.any(axis=0) & [len(split) > 0 for split in tree.splits])
     scores -= [penalty(tree.sizes, split, tree.attribute, scale) for split in tree.splits]
-    elected = noise.permute_and_flip(scores, _eligible(tree), draw.epsilon, draw.sensitivity, source)
+    elected = noise.permute_and_flip(scores, eligible, draw.epsilon, draw.sensitivity, source)
     return AttributeTree(tree.domain, tree.attribute, tree.splits, (*tree.layers, elected.astype(np.int32)))
 
 
 def _eligible(tree: AttributeTree) -> np.ndarray:
-    """Nodes × splits, from the branches alone: a predecessor splits a branch once, and what has stopped stays so."""
+    """Nodes × splits, from the branches and sizes alone: a predecessor splits a branch once, what has stopped stays so,
+    and a split whose table over all nodes would not fit does not compete."""
     used = tree.branches() >= 0
     member = np.array([np.isin(np.arange(used.shape[1]), split) for split in tree.splits])
-    eligible = ~(used @ member.T)
+    groups = np.array([math.prod(tree.sizes[j] for j in split) for split in tree.splits])
+    eligible = ~(used @ member.T) & ((groups == 1) | (groups * tree.leaves * tree.categories <= MOST_CELLS))
     if tree.layers:
         eligible[np.repeat(tree.layers[-1] == 0, tree.fanouts[-1]), 1:] = False
     return eligible
 
 
-def _scores(tree: AttributeTree, rows: Counts) -> np.ndarray:
-    """CONFIDENTIAL. Nodes × splits: how much the attribute depends on each group of predecessors; 0 for stop."""
-    sizes, nodes, categories = tree.sizes, tree.leaves, tree.categories
-    node = tree.descend(rows.codes)
+def _scores(tree: AttributeTree, rows: Counts, wanted: np.ndarray) -> np.ndarray:
+    """CONFIDENTIAL. Nodes × splits: how much the attribute depends on each wanted group of predecessors; 0 for the others."""
+    nodes, categories = tree.leaves, tree.categories
+    place = tree.descend(rows.codes) * categories + rows.codes[:, tree.attribute]
+    numbers = np.flatnonzero(wanted)
+    groups = [tree.splits[number] for number in numbers]
     scores = np.zeros((nodes, len(tree.splits)))
-    for number, split in enumerate(tree.splits[1:], start=1):
-        groups = math.prod(sizes[j] for j in split)
-        cell = (node * groups + mixed_radix(rows.codes, split, sizes)) * categories + rows.codes[:, tree.attribute]
-        table = np.bincount(cell, weights=rows.count, minlength=nodes * groups * categories)
-        scores[:, number] = dependence(table.reshape(nodes, groups, categories))
+
+    def score(cover: tuple[Split, list[int]]) -> None:
+        joint = joint_table(rows, place, nodes * categories, cover[0], tree.sizes)
+        for member in cover[1]:
+            table = margin(joint, cover[0], groups[member]).reshape(nodes, categories, -1)
+            scores[:, numbers[member]] = dependence(table)
+
+    in_parallel(score, covers(groups, tree.sizes, largest_joint(len(place)) // (nodes * categories)))
     return scores
 
 
@@ -126,9 +184,8 @@ def measure(trees: tuple[AttributeTree, ...], plan: Plan, counts: Counts, source
 
 def _histograms(tree: AttributeTree, counts: Counts) -> np.ndarray:
     """CONFIDENTIAL. Leaves × categories of exact counts."""
-    cell = tree.descend(counts.codes) * tree.categories + counts.codes[:, tree.attribute]
-    exact = np.bincount(cell, weights=counts.count, minlength=tree.leaves * tree.categories)
-    return exact.astype(np.int64).reshape(tree.leaves, tree.categories)
+    exact = joint_table(counts, tree.descend(counts.codes), tree.leaves, (tree.attribute,), tree.sizes)
+    return exact.astype(np.int64)
 
 
 def sanitize(

@@ -15,7 +15,7 @@ from schemas.domain import Domain
 class Counts:
     """CONFIDENTIAL. One row of category codes per occupied cell, and how many records it holds."""
 
-    codes: np.ndarray  # int32, cells × attributes
+    codes: np.ndarray  # whole numbers, cells × attributes; of a large table narrow ones, an attribute's side by side
     count: np.ndarray  # int64
 
     def __repr__(self) -> str:
@@ -27,8 +27,18 @@ class Counts:
 
     @classmethod
     def from_table(cls, domain: Domain, table: pa.Table) -> Counts:
-        codes = np.stack([table[name].to_numpy() for name in domain.names], axis=1)
-        return cls(codes.astype(np.int32, copy=False), table[tables.COUNT].to_numpy())
+        codes = no_codes(table.num_rows, domain.sizes)
+        for j, name in enumerate(domain.names):
+            codes[:, j] = table[name]
+        return cls(codes, table[tables.COUNT].to_numpy())
+
+
+def no_codes(rows: int, sizes: tuple[int, ...]) -> np.ndarray:
+    """Rows × attributes of zeros, attribute by attribute, in the narrowest type that holds every code.
+
+    Behind its categories an attribute has three codes for values that are none (tasks/coding.py).
+    """
+    return np.zeros((rows, len(sizes)), dtype=np.min_scalar_type(max(sizes) + 3), order="F")
 
 
 def count_codes(codes: np.ndarray) -> Counts:

@@ -12,7 +12,7 @@ from scipy.special import gammaln, xlogy
 
 from schemas.domain import Domain
 from schemas.plan import Plan
-from steps_engine import noise
+from steps_engine import laws, noise
 from steps_engine.counting import Counts
 from steps_engine.growth import Growth
 from steps_engine.nodes import Split
@@ -113,7 +113,7 @@ def _with_stop(
     taken from each score, so that the spread stays as it is.
     """
     draws = (d for d in plan.draws if (d.kind, d.layer, d.set) == ("count", depth + 1, plan.served[0]))
-    price = noise.mean_size(max(d.scale for d in draws)) / 2
+    price = laws.mean_size(max(d.scale for d in draws)) / 2
     for j in range(scores.shape[1]):
         scores[:, j] -= price * growth.allowed_categories(j)
     return np.pad(scores, ((0, 0), (0, 1))), np.pad(eligible, ((0, 0), (0, 1)), constant_values=True)

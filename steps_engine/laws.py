@@ -159,3 +159,23 @@ def gap_tables(scale: Fraction, threshold: int, end: int) -> tuple[Table, ...]:
 def chance_of_reaching(scale: Fraction, threshold: int) -> float:
     """q = P(X ≥ threshold) = α^threshold/(1 + α), in double precision: for planning, never for drawing."""
     return math.exp(-threshold / scale) / (1 + math.exp(-1 / scale))
+
+
+def variance(scale: Fraction) -> float:
+    """Var(X) = 2α/(1 − α)² of the two-sided geometric law, α = exp(−1/scale).
+
+    >>> round(variance(Fraction(15)), 4)
+    449.8334
+    """
+    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
+
+
+def mean_size(scale: Fraction) -> float:
+    """E|X| = 2α/(1 − α²) of the two-sided geometric law."""
+    return 1 / math.sinh(1 / scale)
+
+
+def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
+    """P(X < bound) of the two-sided geometric law in double precision: for estimates, never for drawing."""
+    tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))
+    return np.where(bound > 0, 1 - tail, tail)

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine import noise
+from steps_engine import laws
 from steps_engine.nodes import Layer, Tree, kinds_of_nodes
 
 
@@ -34,7 +34,7 @@ def variances(tree: Tree, plan: Plan) -> list[np.ndarray]:
     for depth, layer in enumerate(tree.layers, start=1):
         variance = np.empty(len(layer))
         for chosen, scale in kinds_of_scales(layer, depth, plan).values():
-            variance[chosen] = noise.variance(scale)
+            variance[chosen] = laws.variance(scale)
         result.append(variance)
     return result
 

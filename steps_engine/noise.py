@@ -110,9 +110,8 @@ def two_sided_geometric(scale: Fraction, size: int, source: Source) -> np.ndarra
 def zeros_that_reach(threshold: int, scale: Fraction, cells: int, source: Source) -> tuple[np.ndarray, np.ndarray]:
     """Which of `cells` zeros reach the threshold > 0 once each has its noise, increasing, and their noisy counts.
 
-    The law is that of drawing for every cell and keeping what reaches the threshold, at the cost of what is kept: noises
-    below it are independent, so the misses between two hits are geometric, and a geometric tail forgets how far it has
-    come, so a hit exceeds the threshold by a geometric number (Cormode, Procopiuc, Srivastava, Tran 2012).
+    The law of drawing for every cell, at the cost of what is kept: noises are independent, so misses between hits are
+    geometric, and so is what a hit exceeds the threshold by (Cormode, Procopiuc, Srivastava, Tran 2012).
 
     >>> where, noisy = zeros_that_reach(52, Fraction(2), 10**12, SeededSource(1))
     >>> where.tolist(), noisy.tolist()
@@ -154,26 +153,6 @@ def _compose(tables: tuple[Table, ...], size: int, source: Source) -> np.ndarray
             blocks = width * blocks + np.where(blocks < 0, width - 1 - rest, rest)
         numbers[part] = blocks
     return numbers
-
-
-def variance(scale: Fraction) -> float:
-    """Var(X) = 2α/(1 − α)² of two_sided_geometric, α = exp(−1/scale).
-
-    >>> round(variance(Fraction(15)), 4)
-    449.8334
-    """
-    return 2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2
-
-
-def mean_size(scale: Fraction) -> float:
-    """E|X| = 2α/(1 − α²) of two_sided_geometric."""
-    return 1 / math.sinh(1 / scale)
-
-
-def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
-    """P(X < bound) of two_sided_geometric in double precision: for estimates, never for drawing."""
-    tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))
-    return np.where(bound > 0, 1 - tail, tail)
 
 
 def _draw(table: Table, size: int, source: Source) -> np.ndarray:

@@ -15,7 +15,7 @@ from schemas.domain import Domain
 from schemas.errors import SpecError
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan, digest
 from schemas.release import Method, Release
-from steps_engine import noise
+from steps_engine import laws, noise
 from steps_engine.cells import Space
 from steps_engine.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
 
@@ -235,7 +235,7 @@ def _layers(
 ) -> tuple[LayerPlan, ...]:
     scales = [factor / (share * each) for share in shares]
     if sparse:  # a cell that is kept has its noise, and the layers above learn nothing from it
-        errors = [*expected_errors(shape.nodes[:-1], scales[:-1], total), math.sqrt(noise.variance(scales[-1]))]
+        errors = [*expected_errors(shape.nodes[:-1], scales[:-1], total), math.sqrt(laws.variance(scales[-1]))]
     else:
         errors = expected_errors(shape.nodes, scales, total)
     return tuple(
@@ -249,7 +249,7 @@ def _layers(
 
 def expected_errors(nodes: tuple[int, ...], scales: list[Fraction], total: str) -> list[float]:
     """Standard error of a node per layer after least squares, for the layer's mean fan-out (consistency.py's passes)."""
-    variance = [noise.variance(scale) for scale in scales]
+    variance = [laws.variance(scale) for scale in scales]
     fanout = [n / above for n, above in zip(nodes, (1, *nodes[:-1]), strict=True)]
     up = [variance[-1]]
     for v, b in zip(reversed(variance[:-1]), reversed(fanout[1:]), strict=True):

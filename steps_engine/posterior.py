@@ -1,10 +1,11 @@
 """Plausible tables given one measurement: m draws of the exact counts from what the noisy counts and their law leave open.
 
-Cells are exchangeable within a layer: x ~ g, y = x + two-sided geometric noise. The prior g is estimated from the noisy
-counts themselves (nonparametric maximum likelihood by EM: Kiefer and Wolfowitz 1956, Laird 1978), so a table that is mostly
-empty is recognised as such and its zeros stay zeros; projection alone would spread the noise over them. A draw of the leaves
-is then tied to the layers above by Matheron's rule: least squares applied to (leaf draw, inner counts minus fresh noise), the
-leaves weighted by their posterior variance, is a draw given both. All of it is post-processing of what was paid for.
+Cells are exchangeable within a layer, among families of like size: x ~ g, y = x + two-sided geometric noise. The prior g is
+estimated from the noisy counts themselves (nonparametric maximum likelihood by EM: Kiefer and Wolfowitz 1956, Laird 1978), so
+a table that is mostly empty is recognised as such and its zeros stay zeros; projection alone would spread the noise over them.
+The size of a family is known from the layer above. A draw of the leaves is then tied to the layers above by Matheron's rule:
+least squares applied to (leaf draw, inner counts minus fresh noise), the leaves weighted by their posterior variance, is a draw
+given both. All of it is post-processing of what was paid for.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine import noise
+from steps_engine import laws, noise
 from steps_engine.least_squares import kinds_of_scales, least_squares, least_squares_weights, variances
-from steps_engine.nodes import Tree
+from steps_engine.nodes import Layer, Tree
 
 if TYPE_CHECKING:
     from steps_engine.sanitize import NoisyCounts
 
 NEAR, FAR = 24, 34  # in scales: noisy counts up to NEAR use the prior, which is fitted up to FAR; beyond, it would be flat
 STEPS_PER_SCALE = 8  # the grid is finer than the noise
+MOST_GROUPS, LARGE_GROUP = 16, 2_000  # cells with a prior of their own: enough of them to speak for themselves
 ROUNDS = 200  # EM from half a flat start and half an atom at zero; stopping early keeps the prior smooth
 
 
@@ -49,7 +51,7 @@ class Prior:
     def fit(cls, noisy: np.ndarray, scale: Fraction, unseen: int = 0, threshold: int = 0) -> Prior:
         """From the noisy counts at hand; `unseen` more are known only to have stayed below a threshold."""
         step = max(1, math.floor(scale / STEPS_PER_SCALE))
-        seen = noisy[noisy <= FAR * scale]
+        seen = noisy[noisy <= math.floor(FAR * scale)]
         lowest, highest = int(seen.min(initial=0)), max(int(seen.max(initial=0)), 1)
         cells = np.bincount((seen - lowest) // step, minlength=(highest - lowest) // step + 1)
         exact = np.concatenate([[0.0], 1 + step * np.arange(-(-highest // step)) + (step - 1) / 2])
@@ -57,7 +59,7 @@ class Prior:
         likelihood = np.exp(-np.abs(middle[:, None] - exact) / float(scale))
         if unseen:
             height = step * math.tanh(1 / (2 * float(scale)))  # a bin's part of the noise's law is about this × likelihood
-            likelihood = np.vstack([height * likelihood, noise.chance_below(threshold - exact, scale)])
+            likelihood = np.vstack([height * likelihood, laws.chance_below(threshold - exact, scale)])
             cells = np.append(cells, unseen)
         flat = flat_weight(len(noisy) + unseen) / len(exact)
         prior = np.full(len(exact), 0.5 / len(exact))
@@ -73,10 +75,10 @@ class Prior:
         return cls(scale, lowest, step, np.cumsum(posterior, axis=1), spread)
 
     def near(self, noisy: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(noisy <= NEAR * self.scale)
+        return np.flatnonzero(noisy <= math.floor(NEAR * self.scale))
 
     def variances(self, noisy: np.ndarray) -> np.ndarray:
-        result, near = np.full(len(noisy), noise.variance(self.scale)), self.near(noisy)
+        result, near = np.full(len(noisy), laws.variance(self.scale)), self.near(noisy)
         result[near] = self.variance[(noisy[near] - self.lowest) // self.step]
         return result
 
@@ -108,7 +110,7 @@ class _Measured:
     prior: Prior | None
 
     def variances(self) -> np.ndarray | float:
-        return noise.variance(self.scale) if self.prior is None else self.prior.variances(self.noisy)
+        return laws.variance(self.scale) if self.prior is None else self.prior.variances(self.noisy)
 
     def draw(self, source: noise.Source) -> np.ndarray:
         if self.prior is not None:
@@ -116,19 +118,30 @@ class _Measured:
         return self.noisy - noise.two_sided_geometric(self.scale, len(self.noisy), source)
 
 
-def _measured(depth: int, nodes: slice | np.ndarray, noisy: np.ndarray, scale: Fraction, alone: bool) -> _Measured:
-    return _Measured(depth, nodes, noisy, scale, Prior.fit(noisy, scale) if alone else None)
+def _parts(tree: Tree, noisy: NoisyCounts, plan: Plan) -> Iterator[_Measured]:
+    """Inner nodes layer by layer; leaves in groups that are exchangeable, each with a prior of its own."""
+    last = len(tree.layers)  # its nodes have no layer below to follow from: they are leaves, or their cells are sampled
+    counts = [np.array([float(noisy.total or 0)]), *(layer[0] for layer in noisy.layers)]
+    estimates = least_squares(tree, least_squares_weights(tree, variances(tree, plan)), counts)
+    for depth, layer in enumerate(tree.layers, start=1):
+        for kind, (nodes, scale) in kinds_of_scales(layer, depth, plan).items():
+            if kind != "leaves" and depth < last:
+                yield _Measured(depth, nodes, counts[depth][nodes], scale, None)
+                continue
+            for alike in _alike(layer, np.arange(len(layer))[nodes], estimates[depth - 1]):
+                yield _Measured(depth, alike, counts[depth][alike], scale, Prior.fit(counts[depth][alike], scale))
+
+
+def _alike(layer: Layer, nodes: np.ndarray, parents: np.ndarray) -> list[np.ndarray]:
+    """The nodes in groups, by the rows that their parent is estimated to have for each of its children."""
+    children = np.bincount(layer.parent, minlength=len(parents))[layer.parent[nodes]]
+    order = np.argsort(parents[layer.parent[nodes]] / children, kind="stable")
+    return np.array_split(nodes[order], min(MOST_GROUPS, 1 + len(nodes) // LARGE_GROUP))
 
 
 def plausible_tables(tree: Tree, noisy: NoisyCounts, plan: Plan, source: noise.Source) -> Iterator[list[np.ndarray]]:
     """m consistent tables, root first; each is one draw of the exact counts given everything that was measured."""
-    last = len(tree.layers)  # its nodes have no layer below to follow from: they are leaves, or their cells are sampled
-    parts = [
-        _measured(depth, nodes, counts[0][nodes], scale, alone=kind == "leaves" or depth == last)
-        for depth, (layer, counts) in enumerate(zip(tree.layers, noisy.layers, strict=True), start=1)
-        for kind, (nodes, scale) in kinds_of_scales(layer, depth, plan).items()
-    ]
-    spread = variances(tree, plan)
+    parts, spread = list(_parts(tree, noisy, plan)), variances(tree, plan)
     for part in parts:
         spread[part.depth][part.nodes] = part.variances()
     weights = least_squares_weights(tree, spread)

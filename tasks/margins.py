@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine.noise import variance
+from steps_engine.laws import variance
 from tasks.verify_tree import Branches, Nodes
 
 MOST_NUMBERS = 50_000_000  # categories × inner nodes that are held at once

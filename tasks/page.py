@@ -150,7 +150,7 @@ def _tree_draw(draw: Draw) -> str:
     'age: histograms below 2 elections'
     """
     if draw.tree is None:
-        return f"election {draw.layer + 1} of the network" if draw.kind == "election" else "number of rows"
+        return f"election {draw.layer + 1} over all attributes" if draw.kind == "election" else "number of rows"
     what = f"election {draw.layer + 1}" if draw.kind == "election" else f"histograms below {draw.layer} elections"
     return f"{draw.tree}: {what}"
 

@@ -33,7 +33,7 @@ from tasks.compare import Records
 from tasks.discretize import count_cells
 from tasks.stores.files import keep, open_folder, sweep, temporary
 
-FIGURES = 1  # raise it when the figures of a point change: then all points are computed again
+FIGURES = 2  # raise it when the figures of a point change: then all points are computed again
 METHODS = {"voter": VOTER, "simulation": SIMULATION}
 DEFINED = {"voter": voter, "simulation": simulation}  # EPSILONS, REPEATS, SETS
 

@@ -17,16 +17,16 @@ from schemas.budget import as_fraction, show_nanos
 from schemas.domain import Domain
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.release import Release
-from steps_engine import noise
+from steps_engine import laws, noise
 from steps_engine.attribute_tree import AttributeTree, mixed_radix
 from steps_engine.cascade import Cascade, dependence, measure
 from steps_engine.cascade_plan import SPREAD
 from steps_engine.cells import Space
-from steps_engine.counting import Counts
+from steps_engine.counting import Counts, no_codes
 from steps_engine.encoding import decode
 from steps_engine.nodes import Split
 from steps_engine.planning import spec_hash
-from steps_engine.walk import choices, restrict, total_rows
+from steps_engine.walk import choices, draw_categories, restrict, total_rows
 
 DEGREE = 2
 USEFULNESS = 4  # θ: expected count of a cell, in noise scales
@@ -45,7 +45,7 @@ def make_privbayes_plan(release: Release) -> Plan:
     for name, set_ in itertools.product(domain.names, range(1, sets.count + 1) if sets.budget == "split" else (None,)):
         draws.append(_table(name, set_, each, factor))
     largest = sorted(domain.sizes, reverse=True)[: DEGREE + 1]
-    error = float(f"{math.sqrt(noise.variance(factor / each)):.6g}")
+    error = float(f"{math.sqrt(laws.variance(factor / each)):.6g}")
     return Plan(
         release=spec.name, population=domain.population, decomposition="privbayes", neighbours=spec.privacy.neighbours,
         rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
@@ -140,14 +140,12 @@ def synthesize_privbayes(domain: Domain, plan: Plan, network: Cascade, which_set
 def sample(domain: Domain, plan: Plan, network: Cascade, which_set: int, source: noise.Source) -> np.ndarray:
     """Rows × attributes of codes: independent draws from each conditional distribution, rules kept."""
     measurement = which_set - 1 if plan.budget == "split" else 0
-    codes = np.zeros((total_rows(plan, network, which_set), len(domain.sizes)), dtype=np.int32)
+    codes = no_codes(total_rows(plan, network, which_set), domain.sizes)
     known: list[int] = []
     for tree, noisy in zip(network.trees, network.noisy, strict=True):
         shares = _conditional(noisy[measurement])
         group, shares = restrict(tree.descend(codes), shares, *choices(domain, codes, tree.attribute, known))
-        running = np.cumsum(shares, axis=1)[group] if len(codes) else np.ones((0, 1))
-        quantile = noise.uniform(len(codes), source)[:, None] * running[:, -1:]
-        codes[:, tree.attribute] = (quantile >= running).sum(axis=1)
+        codes[:, tree.attribute] = draw_categories(group, shares, source)
         known.append(tree.attribute)
     return codes
 

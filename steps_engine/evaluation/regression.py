@@ -58,8 +58,8 @@ class Estimates:
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """For each distinct row x of the predictors: how many records, Σy and Σy². No fit needs more."""
+class Groups:
+    """For each distinct row x of the predictors: how many records and Σy; Σy² of all. No fit needs more."""
 
     x: np.ndarray
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ def fit(model: Model, frame: pd.DataFrame) -> Estimates:
     with threadpool_limits(1, user_api="blas"):  # threads only spin on matrices this narrow
         if model.kind == "logistic":
             return _logistic(groups)
-        return _linear(groups, model.penalty if model.kind == "ridge" else 0.0)
+        return linear(groups, model.penalty if model.kind == "ridge" else 0.0)
 
 
 def variables(model: Model) -> tuple[str, tuple[str, ...]]:
@@ -117,7 +117,7 @@ def with_same_categories(model: Model, frames: Sequence[pd.DataFrame]) -> list[p
     return prepared
 
 
-def _group(model: Model, frame: pd.DataFrame) -> _Groups:
+def _group(model: Model, frame: pd.DataFrame) -> Groups:
     (prepared,) = with_same_categories(model, [frame])
     outcome, predictors = variables(model)
     if prepared.empty or prepared.isna().any(axis=None):
@@ -129,7 +129,7 @@ def _group(model: Model, frame: pd.DataFrame) -> _Groups:
         place = np.zeros(len(y), np.int64)
     first = np.unique(place, return_index=True)[1]
     x = _design(model, prepared.iloc[first])
-    return _Groups(np.asarray(x), tuple(x.design_info.column_names), np.bincount(place), np.bincount(place, y), y @ y)
+    return Groups(np.asarray(x), tuple(x.design_info.column_names), np.bincount(place), np.bincount(place, y), y @ y)
 
 
 def _design(model: Model, rows: pd.DataFrame):
@@ -138,9 +138,10 @@ def _design(model: Model, rows: pd.DataFrame):
 
     predictors = model.formula.partition("~")[2]
     try:
-        width = patsy.dmatrix(predictors, rows.iloc[:1]).shape[1]
+        one = patsy.dmatrix(predictors, rows.iloc[:1])
+        width = one.shape[1]
         if 0 < width <= MOST_COEFFICIENTS:
-            return patsy.dmatrix(predictors, rows)
+            return patsy.build_design_matrices([one.design_info], rows)[0]
     except (patsy.PatsyError, SyntaxError):  # an attribute may be called `class`
         raise SpecError(f"formula {model.formula!r} cannot be read; look at its signs and names") from None
     raise SpecError(f"formula {model.formula!r} has {width:,} coefficients; 1 to {MOST_COEFFICIENTS:,} can be fitted")
@@ -158,7 +159,7 @@ def _outcome(model: Model, column: pd.Series) -> np.ndarray:
     return y
 
 
-def _linear(groups: _Groups, penalty: float) -> Estimates:
+def linear(groups: Groups, penalty: float) -> Estimates:
     """β = (XᵀX + penalty)⁻¹Xᵀy, variance σ²(XᵀX + penalty)⁻¹XᵀX(XᵀX + penalty)⁻¹; the intercept is not penalised."""
     x, gram = groups.x, groups.x.T @ (groups.count[:, None] * groups.x)
     ridge = penalty * np.array([name != "Intercept" for name in groups.names], float)
@@ -172,7 +173,7 @@ def _linear(groups: _Groups, penalty: float) -> Estimates:
     return _estimates(groups, beta, variance, unknown, float(freedom), np.zeros(len(beta), bool), True)
 
 
-def _logistic(groups: _Groups) -> Estimates:
+def _logistic(groups: Groups) -> Estimates:
     """Newton's method from 0 until the deviance stands still (McCullagh and Nelder 1989)."""
     x, beta, before, converged = groups.x, np.zeros(groups.x.shape[1]), np.inf, False
     for _ in range(_STEPS):

@@ -7,7 +7,7 @@ paper takes n as public, so each synthetic set has n rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Literal
@@ -21,8 +21,10 @@ from schemas.release import Method, Release, ReleaseSpec, check_order
 from steps_engine.baselines.privbayes import fit_privbayes, make_privbayes_plan, synthesize_privbayes
 from steps_engine.cascade import fit
 from steps_engine.cascade_plan import make_cascade_plan
+from steps_engine.choosing import decided
 from steps_engine.consistency import correct
 from steps_engine.counting import Counts, count_codes
+from steps_engine.decompositions import make_plan as choose_plan
 from steps_engine.encoding import encode
 from steps_engine.noise import Source, integers_below
 from steps_engine.planning import make_plan
@@ -32,7 +34,7 @@ from steps_engine.synthesis import synthesize
 from steps_engine.tree import build_tree
 from steps_engine.walk import synthesize_cascade
 
-Kind = Literal["tree", "printed", "cascade", "privbayes", "bootstrap", "original"]
+Kind = Literal["tree", "printed", "cascade", "auto", "privbayes", "bootstrap", "original"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +84,7 @@ def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, 
 
 def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
     """The engine of `steps run`, from plan to records; `printed` exchanges the correction."""
-    release = _asked(method, original, epsilon, sets)
+    release = asked_release(method, original, epsilon, sets)
     plan = make_plan(release, source)
     tree = build_tree(original.domain, plan, original.counts, source)
     correction = correct_as_printed if method.kind == "printed" else correct
@@ -93,12 +95,21 @@ def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int,
 def _network_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
     """Plan, fit and walk; of PrivBayes plan, fit and sample."""
     make, learn, walk = _NETWORKS[method.kind]
-    plan = make(_asked(method, original, epsilon, sets))
+    plan = make(asked_release(method, original, epsilon, sets))
     learnt = learn(original.domain, plan, original.counts, source)
     return [walk(original.domain, plan, learnt, i, source).to_pandas() for i in range(1, sets + 1)]
 
 
-def _asked(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
+def _chosen_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+    """What the plan takes, asked for by name."""
+    release = asked_release(method, original, epsilon, sets)
+    taken = decided(release, choose_plan(release).decomposition).spec.method
+    kind = "cascade" if taken.decomposition == "cascade" else "tree"
+    return draw_sets(replace(method, kind=kind, settings=taken.model_dump(exclude_none=True)), original, epsilon, sets, source)
+
+
+def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
+    """What the method would ask of `steps run`."""
     settings = {**method.settings, "sets": {**method.settings.get("sets", {}), "count": sets}}
     privacy = {"epsilon": Decimal(epsilon), "total": "invariant"}
     spec = ReleaseSpec(name="study", dataset="-", source="-", privacy=privacy, method=Method.model_validate(settings))
@@ -124,6 +135,7 @@ _KINDS: dict[str, Callable[..., list[pd.DataFrame]]] = {
     "tree": _tree_sets,
     "printed": _tree_sets,
     "cascade": _network_sets,
+    "auto": _chosen_sets,
     "privbayes": _network_sets,
     "bootstrap": _bootstrap,
     "original": _original,
@@ -161,6 +173,7 @@ ORIGINAL = StudyMethod("original", "the sample itself (not private)", "original"
 
 FLAT = StudyMethod("flat", "flat Laplace", "tree", {"decomposition": "flat"})
 CASCADE = StudyMethod("cascade", "cascade", "cascade", {"decomposition": "cascade"})  # the order is the plan's own
+AUTO = StudyMethod("auto", "auto, shared", "auto", {"decomposition": "auto", "sets": {"budget": "shared"}})
 PRIVBAYES = StudyMethod("privbayes", "PrivBayes", "privbayes", {"decomposition": "privbayes"})  # degree 2, ε in halves
 STEPS_2 = _tree("steps-2", "STEPS-2", "voted", "college")
 STEPS = _tree("steps", "STEPS (L=2)", ("x1", "x2", "x4"), ("x3", "y"))
@@ -179,6 +192,7 @@ VOTER = named(
     _shared(STEPS_2),
     CASCADE,
     _shared(CASCADE),
+    AUTO,
     BOOTSTRAP,
 )
 SIMULATION = named(
@@ -192,5 +206,7 @@ SIMULATION = named(
     _tree("steps-printed", "STEPS as printed", ("x1", "x2", "x4"), ("x3", "y"), kind="printed"),
     _shared(STEPS),
     CASCADE,
+    _shared(CASCADE),
+    AUTO,
     ORIGINAL,
 )  # fmt: skip

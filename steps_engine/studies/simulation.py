@@ -104,7 +104,7 @@ def simulation_figures(
     `sample` seeds the original and the test rows: every method and ε sees the same data in the same repeat.
     """
     original = Original(truth.domain, simulate(truth, rows, sample.child("original")))
-    fits = [truth.fit(_categories(frame)) for frame in draw_sets(method, original, epsilon, sets, source)]
+    fits = [truth.fit(with_all_categories(frame)) for frame in draw_sets(method, original, epsilon, sets, source)]
     value, low, high = _combined(fits, method)
     test = simulate(truth, TEST_ROWS, sample.child("test"))
     error = test["y"].to_numpy() - truth.mean(test, np.nan_to_num(value))
@@ -121,7 +121,8 @@ def _combined(fits: list[Estimates], method: StudyMethod) -> tuple[np.ndarray, n
     return together.value, *interval(together.value, together.variance, freedom)
 
 
-def _categories(frame: pd.DataFrame) -> pd.DataFrame:
+def with_all_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """X1 to X4 as categories, unobserved ones included."""
     return frame.assign(**{n: pd.Categorical(frame[n], list(map(str, range(k)))) for n, k in CATEGORIES.items()})
 
 

@@ -20,6 +20,7 @@ from tests.publication.making import POLL, a_release, forge_plan, make, sign_aga
 METHODS = {
     "cascade, shared": {"decomposition": "cascade", "sets": {"count": 2, "budget": "shared"}},
     "cascade, split": {"decomposition": "cascade", "sets": {"count": 2}},
+    "cascade, order elected": {"decomposition": "cascade", "order": "elected"},
     "privbayes": {"decomposition": "privbayes", "sets": {"count": 2}},
 }
 
@@ -95,4 +96,4 @@ def test_a_dishonest_plan_is_found_even_when_signed_again(made, copy, cheat, kin
 def test_auto_says_what_it_compared():
     plan = make_plan(a_release(POLL, {"decomposition": "auto"}))
     assert plan.decomposition in ("flat", "cascade")
-    assert {each.decomposition for each in plan.considered} == {"flat", "cascade"}
+    assert {"flat", "cascade"} <= {each.decomposition for each in plan.considered}

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from steps_engine.noise import variance
+from steps_engine.laws import variance
 from tasks import bundle
 from tasks.margins import margins
 from tasks.publish import publish

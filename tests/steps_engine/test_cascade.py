@@ -16,15 +16,17 @@ from hypothesis import strategies as st
 
 from schemas.domain import Domain
 from schemas.release import Method
-from steps_engine import cascade
+from steps_engine import cascade, contingency
+from steps_engine import walk as walking
 from steps_engine.attribute_tree import AttributeTree
-from steps_engine.cascade import dependence, fit, grow
-from steps_engine.cascade_plan import SPREAD, make_cascade_plan, path_costs, tree_draws
+from steps_engine.cascade import dependence, elect_order, fit, grow, mean_dependence
+from steps_engine.cascade_plan import LAYERS, SPREAD, make_cascade_plan, tree_draws
+from steps_engine.cells import Space
 from steps_engine.counting import count_codes
 from steps_engine.encoding import encode
 from steps_engine.forest import noisy_table, read_noisy, read_trees, trees_table
 from steps_engine.noise import SeededSource
-from steps_engine.walk import deal, nearest_shares, synthesize_cascade, total_rows, walk
+from steps_engine.walk import aliases, draw_categories, nearest_histograms, nearest_shares, synthesize_cascade, total_rows, walk
 from tests.privacy_audit import epsilon_lower_bound
 from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, domain, never, records, release
 
@@ -97,7 +99,23 @@ SPECS = st.fixed_dictionaries({
     "neighbours": st.sampled_from(["add_remove", "substitute"]),
     "rows_per_person": st.integers(1, 3),
     "expected_rows": st.none() | st.integers(1, 10**6),
+    "order": st.sampled_from([None, "elected"]),
 })  # fmt: skip
+
+
+def path_costs(plan) -> set[Fraction]:
+    """What each kind of path costs, by elections held: draws of no tree, and of every tree one way down."""
+    first = sum((draw.epsilon for draw in plan.draws if draw.tree is None), Fraction(0))
+    costs = set()
+    for held in range(LAYERS + 1):
+        cost = first
+        for layer in plan.layers:
+            draws = tree_draws(plan, layer.attributes[0])
+            number = max(min(held, len(draws.elections)), min(1, len(draws.elections)))
+            cost += sum((d.epsilon for d in draws.elections[:number]), Fraction(0))
+            cost += sum((d.epsilon for counts in draws.counts for d in counts if d.layer == number), Fraction(0))
+        costs.add(cost)
+    return costs
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,8 +123,9 @@ SPECS = st.fixed_dictionaries({
 def test_every_path_costs_epsilon_exactly_and_every_scale_fits_its_share(asked):
     unit = {"rows_per_person": asked["rows_per_person"]}
     of = domain(*asked["sizes"], unit=unit, expected_rows=asked["expected_rows"])
-    plan = plan_of(of, str(asked["epsilon"]), asked["sets"], asked["budget"], neighbours=asked["neighbours"])
-    assert set(path_costs(plan)) == {Fraction(asked["epsilon"])}
+    budget = {"sets": asked["sets"], "budget": asked["budget"], "neighbours": asked["neighbours"]}
+    plan = plan_of(of, str(asked["epsilon"]), order=asked["order"], **budget)
+    assert path_costs(plan) == {Fraction(asked["epsilon"])}
     factor = asked["rows_per_person"] * (2 if asked["neighbours"] == "substitute" else 1)
     for draw in plan.draws:
         assert draw.sensitivity == factor * (SPREAD if draw.kind == "election" else 1)
@@ -131,6 +150,85 @@ def test_attributes_whose_names_contain_each_other_keep_their_own_draws():
     assert sum(len(part.elections) + sum(map(len, part.counts)) for part in parts) + 1 == len(plan.draws)
 
 
+def test_a_split_competes_only_if_its_table_fits_whatever_the_budget():
+    of = domain(60, 60, 60, 60, 60, 60, 2)
+    splits = ((), (0,), (3, 4), (3, 4, 5))
+    root = AttributeTree(of, 6, splits, ())
+    wide = AttributeTree(of, 6, (*splits, (0, 1, 2)), (np.array([4], dtype=np.int32),))
+    assert cascade._eligible(root).tolist() == [[True, True, True, True]]  # 60³ · 2 cells
+    assert cascade._eligible(wide).all(axis=0).tolist() == [True, False, False, False, False]  # 60³ nodes: 60³ · 60² · 2 and more
+
+
+# --- an elected order
+
+
+def chain(rows: int = 600) -> np.ndarray:
+    """x2 decides x0 fully and x1 partly; x3 is on its own."""
+    rng = np.random.default_rng(4)
+    x2, x3 = rng.integers(0, 3, rows), rng.integers(0, 2, rows)
+    return np.stack([x2 % 2, np.where(rng.random(rows) < 0.7, x2, rng.integers(0, 3, rows)), x2, x3], axis=1)
+
+
+def table_of(codes: np.ndarray, i: int, j: int, sizes: tuple[int, ...]) -> np.ndarray:
+    table = np.zeros((sizes[i], sizes[j]))
+    np.add.at(table, (codes[:, i], codes[:, j]), 1)
+    return table
+
+
+def test_with_unlimited_budget_the_order_is_the_greedy_one():
+    of, codes = domain(2, 3, 3, 2, expected_rows=600), chain()
+    score = lambda j, others: np.mean([float(brute_dependence(table_of(codes, j, i, of.sizes))) for i in others])  # noqa: E731
+    left, wanted = [0, 1, 2, 3], []
+    while left:
+        best = max(left, key=lambda j: score(j, wanted or [i for i in left if i != j]) if len(left) > 1 else 0)
+        left.remove(best)
+        wanted.append(best)
+    assert elect_order(of, plan_of(of, LARGE, order="elected"), count_codes(codes), SeededSource(1)) == tuple(wanted)
+
+
+def test_an_elected_order_gives_every_attribute_its_tree_and_keeps_the_dependence():
+    of, codes = domain(2, 3, 3, 2, expected_rows=600), chain()
+    plan, source = plan_of(of, LARGE, order="elected"), SeededSource(2)
+    fitted = fit(of, plan, count_codes(codes), source)
+    assert sorted(tree.attribute for tree in fitted.trees) == [0, 1, 2, 3]
+    rows = walk(of, plan, fitted, 1, source)
+    assert np.array_equal(rows[:, 0], rows[:, 2] % 2)
+
+
+def test_only_a_cascade_elects_its_order_and_no_other_word_is_one():
+    for method in ({"decomposition": "tree", "order": "elected"}, {"decomposition": "auto", "order": "elected"}):
+        with pytest.raises(ValueError, match="needs decomposition: cascade"):
+            Method(**method)
+    with pytest.raises(ValueError, match="should be 'elected'"):
+        Method(decomposition="cascade", order="best")
+
+
+def order_moves(score) -> float:
+    """The largest change of any candidate's score when a record is added, over all data sets of three in a 2 × 2 × 2 domain."""
+    cells, worst = list(itertools.product(range(2), repeat=3)), 0.0
+    for data in itertools.combinations_with_replacement(cells, 3):
+        for more in cells:
+            before, after = (score(np.array(rows)) for rows in (data, (*data, more)))
+            worst = max(worst, float(np.abs(after - before).max()))
+    return worst
+
+
+def pair_matrix(codes: np.ndarray) -> np.ndarray:
+    tables = {(i, j): dependence(table_of(codes, i, j, (2, 2, 2))) for i in range(3) for j in range(3) if i != j}
+    return np.array([[tables.get((i, j), 0.0) for j in range(3)] for i in range(3)])
+
+
+@pytest.mark.parametrize("placed", [[], [0], [0, 1]])
+def test_one_record_moves_an_order_score_by_less_than_half_the_spread(placed):
+    left = [j for j in range(3) if j not in placed]
+    assert order_moves(lambda codes: mean_dependence(pair_matrix(codes), left, placed)) < SPREAD / 2
+
+
+def test_control_summed_dependence_moves_further_than_its_mean():
+    heavy = np.array([[[10**6, 0], [0, 0]]])
+    assert 2 * steps(heavy).max() > SPREAD / 2  # a sum over two placed attributes would need twice the spread
+
+
 # --- what comes out
 
 
@@ -142,13 +240,18 @@ def test_every_shape_keeps_its_rules_and_its_domain(name, epsilon):
     assert set(map(tuple, rows.tolist())) <= set(allowed_cells(of))
 
 
+def differences(of: Domain, codes: np.ndarray, rows: np.ndarray) -> tuple[int, int]:
+    """The largest difference between the counts of a cell, and how many records lie in cells that were never drawn."""
+    wanted, got = (np.bincount(Space(of).cells(each), minlength=of.all_cells) for each in (codes, rows))
+    return int(np.abs(wanted - got).max()), int(wanted[got == 0].sum())
+
+
 @pytest.mark.parametrize("name", ["one attribute", "one cell", "binary", "a rule", "rules that end branches early"])
-def test_with_unlimited_budget_small_domains_come_back_exactly(name):
+def test_with_unlimited_budget_small_domains_come_back_but_for_cells_too_rare_to_be_drawn(name):
     of = SHAPES[name]
     codes = records(of, 500, seed=3)
-    want, got = count_codes(codes), count_codes(made(of, codes))
-    assert np.array_equal(want.codes, got.codes)
-    assert np.abs(want.count - got.count).max() <= 2  # rounding in the walk and in the sampling of distinct rows
+    largest, undrawn = differences(of, codes, made(of, codes))
+    assert undrawn < 20 and largest <= 2 + undrawn  # rounding in the sampling of rows
 
 
 def test_with_unlimited_budget_a_strong_dependence_is_kept():
@@ -207,25 +310,56 @@ def test_sets_differ_and_a_shared_measurement_is_drawn_once(budget):
         assert len({total_rows(plan, fitted, number) for number in (1, 2, 3)}) == 1
 
 
-def test_dealing_follows_the_shares_within_one_in_every_group():
-    rng = np.random.default_rng(2)
-    group, prefix = np.sort(rng.integers(0, 5, 3000)), rng.integers(0, 40, 3000)
-    shares = rng.dirichlet(np.ones(4), 5)
-    dealt = deal(group, shares, prefix, SeededSource(1))
-    table = np.bincount(group * 4 + dealt, minlength=20).reshape(5, 4)
-    assert np.abs(table - table.sum(axis=1, keepdims=True) * shares).max() < 1 + 1e-6
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 10**6))
+def test_an_alias_table_has_exactly_the_law_of_its_shares(categories, seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(categories, 0.4), 6) * (rng.random((6, categories)) < 0.8)
+    shares[:, 0] += 0.01
+    keep, alias = aliases(shares)
+    law = keep / categories
+    np.add.at(law, (np.arange(6)[:, None], alias), (1 - keep) / categories)
+    assert np.allclose(law, shares / shares.sum(axis=1, keepdims=True), atol=1e-12)
+    assert (keep[shares == 0] <= 0).all()  # what has no share is never drawn
 
 
-def test_shares_are_the_nearest_point_of_the_simplex():
+def test_rows_follow_the_distribution_of_their_own_group():
+    group, shares = np.repeat([0, 1], [40_000, 10_000]), np.array([[0.7, 0.3, 0.0], [0.0, 0.5, 0.5]])
+    drawn = np.bincount(group * 3 + draw_categories(group, shares, SeededSource(1)), minlength=6).reshape(2, 3)
+    expected = shares * [[40_000], [10_000]]
+    assert (np.abs(drawn - expected) <= 4.5 * np.sqrt(expected * (1 - shares))).all()
+
+
+def test_blocks_of_rows_agree_with_the_whole(monkeypatch):
+    of = SHAPES["a rule"]
+    codes = records(of, 500, seed=3)
+    monkeypatch.setattr(walking, "LARGEST_BLOCK", 130)
+    rows = made(of, codes, total="invariant")
+    largest, undrawn = differences(of, codes, rows)
+    assert len(rows) == 500 and undrawn < 20 and largest <= 8 + undrawn  # each of four blocks rounds for itself
+
+
+def test_shares_are_those_of_the_nearest_histogram_that_the_rows_can_fill():
     rng = np.random.default_rng(3)
-    values, totals, allowed = rng.normal(0, 5, (50, 4)), rng.uniform(1, 9, 50), rng.random((50, 4)) < 0.8
+    values, totals, allowed = rng.normal(0, 5, (50, 4)), rng.uniform(1, 30, 50), rng.random((50, 4)) < 0.8
     allowed[:, 0] = True
-    shares = nearest_shares(values, totals, allowed, np.full((50, 4), 0.25))
+    shares = nearest_shares(values, totals, allowed)
     assert np.allclose(shares.sum(axis=1), 1) and (shares >= 0).all() and (shares[~allowed] == 0).all()
     for row, total, mask, share in zip(values, totals, allowed, shares, strict=True):
-        others = rng.dirichlet(np.ones(mask.sum()), 200) * total
-        best = ((share * total - row)[mask] ** 2).sum()
+        filled = min(total, np.maximum(row[mask], 0).sum()) or total
+        others = rng.dirichlet(np.ones(mask.sum()), 200) * filled
+        best = ((share * filled - row)[mask] ** 2).sum()
         assert best <= ((others - row[mask]) ** 2).sum(axis=1).min() + 1e-9
+
+
+def test_an_empty_category_stays_empty_where_more_rows_come_than_were_counted():
+    assert nearest_shares(np.array([[9.0, 0.0]]), np.array([12]), np.ones((1, 2), bool)).tolist() == [[1.0, 0.0]]
+
+
+def test_a_histogram_without_negative_counts_keeps_its_noisy_total():
+    tree = AttributeTree(domain(2, 3), 1, ((), (0,)), (np.array([1], dtype=np.int32),))
+    nearest = nearest_histograms(tree, np.array([[10, -4, 4], [-3, 1, -2]]))
+    assert nearest.tolist() == [[8.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
 
 
 # --- tables
@@ -280,8 +414,9 @@ def deciding_names(source: str) -> dict[str, set[str]]:
     return found
 
 
-def test_no_branch_of_growth_or_election_reads_an_exact_count():
-    decided = deciding_names(inspect.getsource(cascade))
+@pytest.mark.parametrize("module", [cascade, contingency])
+def test_no_branch_of_growth_or_election_reads_an_exact_count(module):
+    decided = deciding_names(inspect.getsource(module))
     assert {name: names & CONFIDENTIAL for name, names in decided.items() if names & CONFIDENTIAL} == {}
 
 

@@ -10,9 +10,10 @@ from scipy.optimize import minimize
 
 from schemas.release import Method
 from steps_engine.consistency import ConsistentCounts, correct
+from steps_engine.laws import variance
 from steps_engine.least_squares import least_squares, least_squares_weights, variances
 from steps_engine.nodes import Layer, Tree
-from steps_engine.noise import SeededSource, variance
+from steps_engine.noise import SeededSource
 from steps_engine.planning import expected_errors, make_plan
 from steps_engine.sanitize import NoisyCounts, sanitize
 from steps_engine.tree import build_tree

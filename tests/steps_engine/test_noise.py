@@ -106,9 +106,9 @@ def test_variance_is_the_second_moment_of_the_law():
         x = np.arange(1, 60 * math.ceil(scale))
         alpha = math.exp(-1 / scale)
         moment = 2 * (x**2 * alpha**x).sum() * (1 - alpha) / (1 + alpha)
-        assert noise.variance(scale) == pytest.approx(moment, rel=1e-10)
-    assert noise.variance(Fraction(10**9)) == pytest.approx(2e18, rel=1e-9)
-    assert noise.variance(Fraction(1, 10**9)) == 0
+        assert laws.variance(scale) == pytest.approx(moment, rel=1e-10)
+    assert laws.variance(Fraction(10**9)) == pytest.approx(2e18, rel=1e-9)
+    assert laws.variance(Fraction(1, 10**9)) == 0
 
 
 # --- counts: exactness

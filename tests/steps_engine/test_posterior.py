@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.release import Method
+from steps_engine import posterior
 from steps_engine.consistency import correct
 from steps_engine.counting import Counts, count_codes
 from steps_engine.noise import SeededSource, two_sided_geometric
@@ -114,3 +115,19 @@ def test_a_known_total_is_kept_by_every_plausible_table():
     tree, source = build_tree(shape, plan, None, None), SeededSource(5)
     rows = np.random.default_rng(1).integers(0, 4, (77, 2))
     assert (correct(tree, sanitize(tree, count_codes(rows), plan, source), plan, source).whole[0] == 77).all()
+
+
+def rows_in_empty_families(groups: int, monkeypatch) -> float:
+    """60 families of 100 cells, every second one empty and the others sparse: rows that a drawn table puts in the empty ones."""
+    monkeypatch.setattr(posterior, "MOST_GROUPS", groups)
+    shape, rng, source = domain(60, 100), np.random.default_rng(3), SeededSource("families")
+    rows = np.stack([2 * rng.integers(0, 30, 3000), rng.integers(0, 100, 3000)], axis=1)
+    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 4, "budget": "shared"}), "1"))
+    tree = build_tree(shape, plan, None, None)
+    whole = correct(tree, sanitize(tree, count_codes(rows), plan, source), plan, source).whole[2]
+    return whole.reshape(4, 30, 2, 100)[:, :, 1].sum() / 4
+
+
+def test_cells_of_empty_families_stay_empty(monkeypatch):
+    """With one prior for all cells (the control) they take part of what the full families have."""
+    assert rows_in_empty_families(16, monkeypatch) < rows_in_empty_families(1, monkeypatch) / 2

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from steps_engine.noise import SeededSource
-from steps_engine.studies.methods import SIMULATION
+from steps_engine.studies.methods import SIMULATION, StudyMethod
 from steps_engine.studies.simulation import BINS, TRUTHS, every_combination, normal, simulate, simulation_figures, summarize
 
 HUGE = "100000"
@@ -72,8 +72,9 @@ def test_the_same_seeds_give_the_same_figures_and_other_seeds_do_not():
     assert figures("steps", 1, epsilon="2") != figures("steps", 1, epsilon="2", repeat=2)
 
 
-def test_intervals_of_the_sample_itself_cover_the_truth_about_95_times_in_100():
-    parts = [figures("original", 1, rows=4_000, repeat=r) for r in range(40)]
+def coverage(method: StudyMethod, epsilon: str = HUGE, rows: int = 4_000, repeats: int = 40) -> float:
+    seeds = [(SeededSource(("sample", r)), SeededSource(("noise", r))) for r in range(repeats)]
+    parts = [simulation_figures(method, TRUTHS[1], rows, epsilon, 4, sample, noise) for sample, noise in seeds]
     table = pd.DataFrame(
         [
             {"which": n, "estimate": p["estimate", n], "low": p["low", n], "high": p["high", n]}
@@ -81,7 +82,24 @@ def test_intervals_of_the_sample_itself_cover_the_truth_about_95_times_in_100():
             for n in TRUTHS[1].names
         ]
     )
-    assert 0.9 < summarize(table, TRUTHS[1])["coverage"].mean() < 0.985
+    return summarize(table, TRUTHS[1])["coverage"].mean()
+
+
+def test_intervals_of_the_sample_itself_cover_the_truth_about_95_times_in_100():
+    assert 0.9 < coverage(SIMULATION["original"]) < 0.985
+
+
+def test_intervals_from_shared_sets_cover_the_truth_about_95_times_in_100():
+    assert 0.9 < coverage(SIMULATION["steps-shared"], "2", 10_000, 25) < 0.985
+
+
+class CombinedAsSplit(StudyMethod):
+    combining = "split"
+
+
+def test_control_combining_shared_sets_as_if_split_does_not_cover():
+    shared = SIMULATION["steps-shared"]
+    assert coverage(CombinedAsSplit(shared.name, shared.title, shared.kind, shared.settings), "1", 10_000, 25) < 0.85
 
 
 def test_bias_rmse_and_coverage_by_hand():

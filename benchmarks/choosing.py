@@ -1,0 +1,106 @@
+"""What `decomposition: auto` takes beside flat, tree and cascade really run: utility of one set, mean over repeats.
+
+Run with `python -m benchmarks.choosing [FILE SIZES.json] [--repeats N] [--attributes NAME,…] [--rows N]`: the arguments of
+benchmarks/cascade.py; attributes and rows may be fewer than the file has, which moves where the best changes hands. The tree
+is the one that auto would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from decimal import Decimal
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cascade import domain_of, read, standin
+from schemas.domain import Domain
+from schemas.errors import SpecError
+from schemas.release import Method, Release, ReleaseSpec
+from steps_engine.choosing import decided
+from steps_engine.counting import Counts, count_codes
+from steps_engine.decompositions import decomposition_of, make_plan
+from steps_engine.encoding import encode
+from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.margins import margins
+from steps_engine.evaluation.specks import specks
+from steps_engine.noise import SeededSource
+
+EPSILONS = tuple(math.exp(k) for k in (-2, -1, 0, 1, 2))
+
+
+def release(domain: Domain, method: Method, epsilon: float) -> Release:
+    spec = {"name": "b", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(f"{epsilon:.6f}")}, "method": method}
+    return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
+
+
+def one_set(asked: Release, counts: Counts, repeat: int) -> np.ndarray:
+    """Codes of one set, through the stages of `steps run`."""
+    source, domain = SeededSource(("choosing", repeat)), asked.domain
+    plan = make_plan(asked, source)
+    does = decomposition_of(plan)
+    made = {"tree": does.build(domain, plan, counts, source)}
+    made["noisy-counts"] = does.sanitize(domain, plan, counts, made["tree"], source)
+    made["consistent-counts"] = does.correct(domain, plan, made["tree"], made["noisy-counts"], source)
+    return encode(does.synthesize(domain, plan, made, 1, source).to_pandas(), domain)
+
+
+def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tuple[float, float]:
+    """Mean KS and 3-way TVD; infinite where the plan refuses the method."""
+    found = []
+    for repeat in range(repeats):
+        try:
+            rows = one_set(asked, counts, repeat)
+        except SpecError:
+            return math.inf, math.inf
+        made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
+        ks = specks(original, made, SeededSource(0), null=0).ks
+        found.append((ks, margins(original, made, min(3, len(original.names))).mean))
+    return tuple(np.mean(found, axis=0))
+
+
+def compare(original: Coded, repeats: int, epsilons: tuple[float, ...] = EPSILONS) -> list[dict[str, object]]:
+    """Per ε: the figures of all three, what auto takes with its predictions, and how far that is from the best."""
+    domain, counts, rows = domain_of(original), count_codes(original.codes), []
+    for epsilon in epsilons:
+        asked = release(domain, Method(), epsilon)
+        plan = make_plan(asked)
+        names = [each.decomposition for each in plan.considered]
+        measured = {name: figures(original, counts, decided(asked, name), repeats) for name in names}
+        ratio = [measured[plan.decomposition][k] / min(each[k] for each in measured.values()) for k in (0, 1)]
+        predicted = {each.decomposition: each.predicted_error for each in plan.considered}
+        found = {"epsilon": epsilon, "taken": plan.decomposition, "ratio": ratio}
+        rows.append(found | {"measured": measured, "predicted": predicted})
+    return rows
+
+
+def some_of(table: Coded, attributes: str | None, rows: int | None) -> Coded:
+    names = tuple(attributes.split(",")) if attributes else table.names
+    chosen = [table.names.index(name) for name in names]
+    kept = table.codes[:: max(1, len(table.codes) // rows)][:rows] if rows else table.codes
+    return Coded(names, tuple(table.sizes[j] for j in chosen), kept[:, chosen])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="*", help="FILE and SIZES.json")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--attributes")
+    parser.add_argument("--rows", type=int)
+    asked = parser.parse_args()
+    original = some_of(read(*asked.files) if asked.files else standin(), asked.attributes, asked.rows)
+    title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {asked.repeats} sets"
+    table = Table(title=f"{title}: KS · 3-way TVD (predicted), ratio to the best")
+    found = compare(original, asked.repeats)
+    for heading in ("ε", *found[0]["measured"], "auto takes", "ratio"):
+        table.add_column(heading)
+    for row in found:
+        cells = (f"{ks:.3f} · {tvd:.4f} ({row['predicted'][name]:.3g})" for name, (ks, tvd) in row["measured"].items())
+        table.add_row(f"{row['epsilon']:.4g}", *cells, row["taken"], " · ".join(f"{x:.2f}" for x in row["ratio"]))
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Coverage of 95% intervals from m = 4 sets: the paper's Models 1 and 2, n = 10,000, least squares, mean over coefficients.
+
+Run with `python -m benchmarks.coverage [--repeats 200] [--model 1] [--method NAME]… [--epsilon ε]…`. Methods are those of
+`steps study simulation`; `steps-shared-equal` divides ε equally between the layers. `cascade-shared` is combined twice: by the
+rule of a release's page, and with the variance of sampled rows taken out, known here from a second walk over each measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from steps_engine.cascade import Cascade, fit
+from steps_engine.cascade_plan import make_cascade_plan
+from steps_engine.evaluation.combining import Combined, combine, interval, sampling_variance
+from steps_engine.evaluation.regression import Estimates, Groups, linear
+from steps_engine.noise import SeededSource
+from steps_engine.studies.methods import SIMULATION, Original, StudyMethod, asked_release, draw_sets
+from steps_engine.studies.simulation import CATEGORIES, TRUTHS, Truth, every_combination, simulate, with_all_categories
+from steps_engine.walk import measurements, synthesize_cascade
+
+ROWS, SETS, EPSILONS = 10_000, 4, ("0.5", "2", "5", "10")
+SHARED = SIMULATION["steps-shared"]
+EQUAL = StudyMethod("steps-shared-equal", "STEPS, shared, equal shares", "tree", {**SHARED.settings, "shares": "equal"})
+METHODS = {name: SIMULATION[name] for name in ("original", "steps", "steps-shared")} | {
+    EQUAL.name: EQUAL,
+    "cascade-shared": SIMULATION["cascade-shared"],
+}
+
+
+@cache
+def design(model: int) -> np.ndarray:
+    """One row for every combination of the predictors: the design matrix is made once, not in every repeat."""
+    import patsy
+
+    return np.asarray(patsy.dmatrix(TRUTHS[model].regression.formula.partition("~")[2], every_combination()))
+
+
+def estimates(truth: Truth, frames: list[pd.DataFrame]) -> list[Estimates]:
+    """Least squares on each set."""
+    found = []
+    for frame in map(with_all_categories, frames):
+        codes = [frame[name].cat.codes.to_numpy() for name in CATEGORIES]
+        place, y = np.ravel_multi_index(codes, tuple(CATEGORIES.values())), frame["y"].to_numpy()
+        x = design(truth.number)
+        count, total = np.bincount(place, minlength=len(x)), np.bincount(place, y, minlength=len(x))
+        found.append(linear(Groups(x, truth.names, count, total, y @ y), penalty=0.0))
+    return found
+
+
+def one_repeat(method: StudyMethod, truth: Truth, epsilon: str, repeat: int) -> list[tuple[str, Combined, float]]:
+    """The combined inferences of one sample, with the residual degrees of freedom; every method and ε sees the same samples."""
+    sample = SeededSource(("coverage", truth.number, repeat))
+    original = Original(truth.domain, simulate(truth, ROWS, sample.child("original")))
+    source = sample.child(method.name, epsilon)
+    if method.kind == "cascade":
+        return _cascade(method, truth, original, epsilon, source)
+    fits = estimates(truth, draw_sets(method, original, epsilon, SETS, source))
+    return [(method.name, _combined(fits, method.combining), min(each.freedom for each in fits))]
+
+
+def _combined(fits: list[Estimates], sets: str, sampling: np.ndarray | None = None) -> Combined:
+    return combine(np.array([f.value for f in fits]), np.array([f.variance for f in fits]), sets, sampling)
+
+
+def _cascade(method, truth: Truth, original: Original, epsilon: str, source: SeededSource) -> list[tuple[str, Combined, float]]:
+    """Two walks over each plausible measurement: the first is the set, the second tells how much walks differ."""
+    domain, plan = truth.domain, make_cascade_plan(asked_release(method, original, epsilon, SETS))
+    cascade = fit(domain, plan, original.counts, source)
+    alone, pairs = plan.model_copy(update={"sets": 1}), []
+    for which_set in range(1, SETS + 1):
+        drawn = tuple(noisy[None] for noisy, _ in measurements(plan, cascade, which_set, source))
+        given = Cascade(domain, cascade.trees, drawn, cascade.total)
+        walks = [synthesize_cascade(domain, alone, given, 1, source).to_pandas() for _ in range(2)]
+        pairs.append(estimates(truth, walks))
+    first, second = zip(*pairs, strict=True)
+    sampled = sampling_variance(np.array([f.value for f in first]), np.array([f.value for f in second]))
+    freedom = min(each.freedom for each in first)
+    plain, corrected = (_combined(list(first), "shared", sampling) for sampling in (None, sampled))
+    return [(method.name, plain, freedom), (f"{method.name}, V_s taken out", corrected, freedom)]
+
+
+def summary(method: StudyMethod, truth: Truth, epsilon: str, repeats: int) -> dict[str, tuple[float, float, float]]:
+    """Coverage, RMSE and mean |bias| over coefficients, per rule."""
+    true, found = np.array(truth.coefficients), {}
+    for repeat in range(repeats):
+        for name, combined, freedom in one_repeat(method, truth, epsilon, repeat):
+            low, high = interval(combined.value, combined.variance, np.minimum(combined.freedom, freedom))
+            known = np.isfinite(combined.value)
+            covered = np.where(known, (low <= true) & (true <= high), np.nan)
+            found.setdefault(name, []).append((combined.value - true, covered))
+    return {name: _figures(*map(np.array, zip(*each, strict=True))) for name, each in found.items()}
+
+
+def _figures(error: np.ndarray, covered: np.ndarray) -> tuple[float, float, float]:
+    return np.nanmean(covered), math.sqrt(np.nanmean(error**2)), np.abs(np.nanmean(error, axis=0)).mean()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--method", action="append", choices=METHODS)
+    parser.add_argument("--epsilon", action="append")
+    parser.add_argument("--model", type=int, action="append", choices=TRUTHS)
+    asked, console = parser.parse_args(), Console(width=120)
+    title = f"n = {ROWS:,}, m = {SETS}, {asked.repeats} repeats"
+    table = Table("model", "ε", "method", "coverage", "RMSE", "mean |bias|", "CPU s a repeat", title=title)
+    for truth in (TRUTHS[number] for number in asked.model or TRUTHS):
+        for method in (METHODS[name] for name in asked.method or METHODS):
+            for epsilon in (asked.epsilon or EPSILONS) if method.spends else ("",):
+                begun = time.process_time()
+                for name, figures in summary(method, truth, epsilon, asked.repeats).items():
+                    seconds = (time.process_time() - begun) / asked.repeats
+                    shown = [f"{figure:.{digits}f}" for figure, digits in zip(figures, (3, 4, 4), strict=True)]
+                    table.add_row(str(truth.number), epsilon, name, *shown, f"{seconds:.2f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
