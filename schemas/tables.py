@@ -23,9 +23,17 @@ TREE = pa.schema(
 COUNT = "(count)"  # no attribute can be named so
 
 
+PROBLEMS = 3  # codes behind an attribute's categories, for values that are none of them
+
+
+def code_type(size: int) -> pa.DataType:
+    """The narrowest type for the codes of an attribute with so many categories."""
+    return pa.uint8() if size + PROBLEMS <= 2**8 else pa.uint16() if size + PROBLEMS <= 2**16 else pa.int32()
+
+
 def cells(domain: Domain) -> pa.Schema:
     """Occupied cells with their exact counts. CONFIDENTIAL."""
-    codes = [pa.field(name, pa.int32(), nullable=False) for name in domain.names]
+    codes = [pa.field(name, code_type(size), nullable=False) for name, size in zip(domain.names, domain.sizes, strict=True)]
     return pa.schema([*codes, pa.field(COUNT, pa.int64(), nullable=False)])
 
 

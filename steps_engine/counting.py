@@ -22,8 +22,9 @@ class Counts:
         return f"Counts(confidential, {self.codes.shape[1]} attributes)"
 
     def to_table(self, domain: Domain) -> pa.Table:
-        columns = [pa.array(self.codes[:, j], pa.int32()) for j in range(self.codes.shape[1])]
-        return pa.Table.from_arrays([*columns, pa.array(self.count, pa.int64())], schema=tables.cells(domain))
+        schema = tables.cells(domain)
+        columns = [pa.array(self.codes[:, j].astype(schema.types[j].to_pandas_dtype())) for j in range(self.codes.shape[1])]
+        return pa.Table.from_arrays([*columns, pa.array(self.count, pa.int64())], schema=schema)
 
     @classmethod
     def from_table(cls, domain: Domain, table: pa.Table) -> Counts:
@@ -36,9 +37,9 @@ class Counts:
 def no_codes(rows: int, sizes: tuple[int, ...]) -> np.ndarray:
     """Rows × attributes of zeros, attribute by attribute, in the narrowest type that holds every code.
 
-    Behind its categories an attribute has three codes for values that are none (tasks/coding.py).
+    Behind its categories an attribute has codes for values that are none.
     """
-    return np.zeros((rows, len(sizes)), dtype=np.min_scalar_type(max(sizes) + 3), order="F")
+    return np.zeros((rows, len(sizes)), dtype=tables.code_type(max(sizes)).to_pandas_dtype(), order="F")
 
 
 def count_codes(codes: np.ndarray) -> Counts:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from schemas.attributes import Attribute, Numeric
 from schemas.domain import Domain
 from schemas.expectations import AS_WRITTEN
+from schemas.tables import code_type
 from tasks.source import Source, literal
 
-PROBLEMS = ("missing", "unreadable", "outside")
+PROBLEMS = ("missing", "unreadable", "outside")  # as many codes as schemas/tables.py leaves room for
+_SQL = {pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.int32(): "INTEGER"}
 _NUMBER = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)")
 _DAY = literal(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LARGEST_WORD = 2**62
@@ -116,7 +120,7 @@ def words(domain: Domain) -> list[list[tuple[int, int]]]:
 def unpacked(domain: Domain) -> list[str]:
     """The code of each attribute, from b0, b1, …"""
     return [
-        f"(b{i} // {stride} % {domain.sizes[j] + len(PROBLEMS)})::INTEGER"
+        f"(b{i} // {stride} % {domain.sizes[j] + len(PROBLEMS)})::{_SQL[code_type(domain.sizes[j])]}"
         for i, word in enumerate(words(domain))
         for j, stride in word
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from schemas import tables
@@ -14,14 +15,16 @@ from schemas.release import EvaluationSpec, Release
 from steps_engine.counting import Counts
 from steps_engine.encoding import encode
 from steps_engine.evaluation.classifiers import resolve
-from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.coded import Coded, sample
 from steps_engine.evaluation.page import WARNING, render_evaluation
 from steps_engine.evaluation.report import Evaluation, Options
 from steps_engine.evaluation.report import evaluate as measure
-from steps_engine.noise import SystemSource
+from steps_engine.noise import SystemSource, permutation
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home
+
+MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
 
 
 def evaluate(home: Home, release: Release, cells: Reference, sets: Sequence[Reference]) -> None:
@@ -31,13 +34,21 @@ def evaluate(home: Home, release: Release, cells: Reference, sets: Sequence[Refe
         return
     if store.find(release.name, "evaluation") is None:
         domain, counts = release.domain, Counts.from_table(release.domain, store.read(cells))
-        original = Coded(domain.names, domain.sizes, counts.codes, counts.count)
-        codes = (encode(store.read(each).to_pandas(), of_synthetic(domain)) for each in sets)
+        rows = MOST_VALUES // len(domain.names)
+        original = sample(Coded(domain.names, domain.sizes, counts.codes, counts.count), rows, SystemSource())
+        codes = (encode(_some(store.read(each), rows).to_pandas(), of_synthetic(domain)) for each in sets)
         synthetic = [Coded(domain.names, domain.sizes, each) for each in codes]
         page, table = _compared(original, synthetic, release)
         _write_page(evaluation_page(home, release.name), page)
         store.write(release.name, "evaluation", table, tables.EVALUATION, "confidential")
     store.ledger.evaluated(release.name)
+
+
+def _some(records: pa.Table, rows: int) -> pa.Table:
+    """A random choice of so many records, where there are more."""
+    if records.num_rows <= rows:
+        return records
+    return records.take(np.sort(permutation(records.num_rows, SystemSource())[:rows]))
 
 
 def evaluation_page(home: Home, name: str) -> Path:
@@ -54,7 +65,9 @@ def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tupl
         found = measure(original, synthetic, SystemSource(), Options(_classifier(release.spec.evaluation, original.sizes)))
     except SpecError as error:  # a synthetic set without rows, say: published as it is, and not comparable
         return f"<!doctype html><title>{release.name}</title><p>{WARNING}<p>Not comparable: {error}", _rows({})
-    return render_evaluation(found, release.name, confidential=True), _rows(measures(found))
+    sampled = original.total == MOST_VALUES // len(original.names)
+    title = f"{release.name}, from {original.total:,} rows each" if sampled else release.name
+    return render_evaluation(found, title, confidential=True), _rows(measures(found))
 
 
 def _classifier(spec: EvaluationSpec, sizes: Sequence[int]) -> str:

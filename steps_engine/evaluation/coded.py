@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from schemas.errors import SpecError
-from steps_engine.noise import integers_below
+from steps_engine.noise import integers_below, permutation
 
 LARGEST_KEY = 2**62
 
@@ -100,6 +100,15 @@ def tally(codes: np.ndarray, sizes: Sequence[int], weight: np.ndarray) -> tuple[
         return np.arange(prod(sizes)), np.bincount(key, weight, prod(sizes))
     cell, place = np.unique(key, return_inverse=True)
     return cell, np.bincount(place, weight)
+
+
+def sample(table: Coded, rows: int, source) -> Coded:
+    """So many records drawn without replacement, where there are more."""
+    if table.total <= rows:
+        return table
+    drawn = np.searchsorted(np.cumsum(table.counts), permutation(table.total, source)[:rows], side="right")
+    taken, weight = np.unique(drawn, return_counts=True)
+    return Coded(table.names, table.sizes, table.codes[taken], weight)
 
 
 def resample(table: Coded, rows: int, source) -> Coded:

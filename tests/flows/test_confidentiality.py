@@ -11,7 +11,7 @@ from flows.stages import fit_for_public
 from schemas.errors import SpecError, StepsError
 from tasks.stores.home import Home
 
-from .conftest import PREFECT_HOME, PrefectServer
+from ..prefect_server import PREFECT_HOME, PrefectServer
 from .small import PERSON, ROWS, STRANGER, Small, canaries_in, leaks, write_records
 
 

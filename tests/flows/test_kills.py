@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import PrefectServer
+from ..prefect_server import PrefectServer
 from .small import Small, leaks
 
 ROOT = Path(__file__).parents[2]

@@ -289,6 +289,17 @@ def test_the_fingerprint_ignores_the_order_of_rows_and_sees_one_record_more(tmp_
     assert printed(frame) != printed(frame, b"another key")
 
 
+def test_cells_are_kept_in_the_narrowest_type_that_holds_codes_and_problems():
+    from schemas.tables import PROBLEMS, code_type
+    from tasks import coding
+
+    assert len(coding.PROBLEMS) == PROBLEMS
+    for size in (2, 253, 254, 65_533, 65_534):
+        highest = size + PROBLEMS - 1
+        assert np.iinfo(code_type(size).to_pandas_dtype()).max >= highest
+    assert [str(code_type(size)) for size in (253, 254, 65_533, 65_534)] == ["uint8", "uint16", "uint16", "int32"]
+
+
 def test_counts_that_were_shuffled_have_the_same_fingerprint():
     codes, count = np.array([[0, 1], [1, 0], [1, 1]], np.int32), np.array([3, 1, 2])
     domain = make_domain([{"name": n, "kind": "integer", "bounds": (0, 1)} for n in "ab"])
