@@ -58,4 +58,4 @@ def test_chunks_hold_every_row_once_and_results_keep_their_order(monkeypatch):
 
 
 def test_codes_are_as_narrow_as_their_attributes_allow():
-    assert no_codes(1, (2, 253)).dtype == np.uint16 and no_codes(1, (2, 252)).dtype == np.uint8
+    assert no_codes(1, (2, 254)).dtype == np.uint16 and no_codes(1, (2, 253)).dtype == np.uint8
