@@ -20,7 +20,7 @@ from steps_engine.encoding import encode
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource, SystemSource
+from steps_engine.noise import SeededSource, SystemSource, integers_below
 
 FLAT, TREE = Method(decomposition="flat"), Method(decomposition="tree", order=("voted", "college"))
 LOSS = (("flat, ε = e²", FLAT, "7.389"), ("tree, ε = e²", TREE, "7.389"), ("tree, ε = 1", TREE, "1"))
@@ -32,7 +32,7 @@ def blown_up(domain: Domain, counts: Counts) -> tuple[Domain, Counts]:
     known = {name: getattr(domain, name) for name in Domain.model_fields}
     wide = Domain.model_validate(known | {"attributes": (*domain.attributes, *more)})
     rows = np.repeat(counts.codes, counts.count, axis=0)
-    zone = np.random.default_rng(1).integers(0, 40, (len(rows), 1), dtype=np.int32) ** 2 % 1000
+    zone = integers_below(40, len(rows), SeededSource("zone"))[:, None] ** 2 % 1000
     return wide, count_codes(np.hstack([rows, zone, zone // 3]))
 
 

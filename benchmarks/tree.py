@@ -18,7 +18,7 @@ from schemas.domain import Domain, load_domain
 from schemas.release import Method, Privacy, Release, ReleaseSpec
 from steps_engine.consistency import correct
 from steps_engine.counting import Counts, count_codes
-from steps_engine.noise import SeededSource, SystemSource
+from steps_engine.noise import SeededSource, SystemSource, integers_below
 from steps_engine.planning import make_plan
 from steps_engine.sanitize import sanitize
 from steps_engine.synthesis import synthesize
@@ -41,7 +41,7 @@ def square_domain(cells: int) -> tuple[Domain, Counts]:
     side = round(cells**0.5)
     attributes = tuple({"name": name, "kind": "integer", "bounds": (0, side - 1)} for name in ("a", "b"))
     domain = Domain(name="square", population="nobody", attributes=attributes)
-    return domain, count_codes(np.random.default_rng(1).integers(0, side, (cells // 100, 2)))
+    return domain, count_codes(integers_below(side, cells // 100 * 2, SeededSource(1)).reshape(-1, 2))
 
 
 def prepare(domain: Domain, counts: Counts, method: Method):

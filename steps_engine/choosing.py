@@ -13,13 +13,13 @@ cascade  With c times the cells of its one-way margins, whose noise is x, it err
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from schemas.domain import Domain
 from schemas.plan import Considered
 from schemas.release import Method, Release
 from steps_engine.cascade_plan import attribute_order, make_cascade_plan, tree_draws
 from steps_engine.cells import Space
+from steps_engine.laws import mean_size
 from steps_engine.planning import MOST_BYTES, bytes_of, make_plan
 
 DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would misplace, as a rule of thumb
@@ -39,7 +39,7 @@ def _table(release: Release, name: str) -> Considered:
         return Considered(decomposition=name, predicted_error=1.0, why=why)
     plan = make_plan(decided(release, name))
     *above, leaves = plan.layers
-    noise = cells * mean_noise(plan.count_draw(leaves.layer, 1, "leaves").scale)
+    noise = cells * mean_size(plan.count_draw(leaves.layer, 1, "leaves").scale)
     if above:
         noise /= math.cbrt(1 + 20 * cells / rows)
         noise += sum(layer.nodes * layer.expected_error * math.sqrt(2 / math.pi) for layer in above)
@@ -54,7 +54,7 @@ def _cascade(release: Release) -> Considered:
         return Considered(decomposition="cascade", predicted_error=DEPENDENCE, why="does without expected_rows")
     names = [layer.attributes[0] for layer in plan.layers]
     scales = [tree_draws(plan, name).counts[0][-1].scale for name in names]
-    noise = sum(sizes[release.domain.index(name)] * mean_noise(scale) for name, scale in zip(names, scales, strict=True))
+    noise = sum(sizes[release.domain.index(name)] * mean_size(scale) for name, scale in zip(names, scales, strict=True))
     error = min(0.5, math.sqrt(DEPENDENCE * noise / (2 * rows)))
     why = f"noise of {len(names)} trees and dependence beyond them"
     return Considered(decomposition="cascade", predicted_error=_rounded(error), why=why)
@@ -86,12 +86,6 @@ def top_layer(domain: Domain) -> tuple[tuple[str, ...], ...]:
             break
         names.append(domain.names[j])
     return (tuple(names),) if names and domain.all_cells > 1 else ()
-
-
-def mean_noise(scale: Fraction) -> float:
-    """E|X| of two-sided geometric noise: 2α/(1 − α²)."""
-    alpha = math.exp(-1 / float(scale))
-    return 2 * alpha / (1 - alpha**2)
 
 
 def _rounded(value: float) -> float:

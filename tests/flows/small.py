@@ -93,3 +93,22 @@ def leaks(*places: Path, inside: str = "confidential") -> list[str]:
             if path.is_file() and inside not in path.parts:
                 found += [f"{path}: {name}" for name in canaries_in(path.read_bytes())]
     return found
+
+
+def drawn(small: Small) -> tuple:
+    """The small release up to its noise, by plain functions: home, release, plan, cells, tree, noisy counts."""
+    from schemas.release import load_release
+    from tasks.build_tree import build_tree
+    from tasks.charge import charge
+    from tasks.discretize import discretize
+    from tasks.plan import plan
+    from tasks.sanitize import sanitize
+    from tasks.stores.home import Home
+    from tasks.stores.ledger import open_ledger
+
+    home, asked = Home(small.home), load_release(small.release)
+    open_ledger(home).grant("small-people", 10**9, "a test")
+    planned, cells = plan(home, asked), discretize(home, asked)
+    paid = charge(home, asked, planned, cells, {})
+    tree = build_tree(home, asked, planned, cells, paid)
+    return home, asked, planned, cells, tree, sanitize(home, asked, planned, cells, tree, paid)

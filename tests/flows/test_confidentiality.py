@@ -12,7 +12,7 @@ from schemas.errors import SpecError, StepsError
 from tasks.stores.home import Home
 
 from ..prefect_server import PREFECT_HOME, PrefectServer
-from .small import PERSON, ROWS, STRANGER, Small, canaries_in, leaks, write_records
+from .small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records
 
 
 def stored_by_prefect(server: PrefectServer) -> list[Path]:
@@ -101,26 +101,31 @@ def test_an_error_leaves_a_stage_without_cause_context_or_foreign_text(small: Sm
 
 
 def test_correcting_synthesizing_and_publishing_need_nothing_confidential(small: Small):
-    from schemas.release import load_release
-    from tasks.build_tree import build_tree
-    from tasks.charge import charge
     from tasks.correct import correct
-    from tasks.discretize import discretize
-    from tasks.plan import plan
     from tasks.publication import publish_release
-    from tasks.sanitize import sanitize
-    from tasks.stores.ledger import open_ledger
     from tasks.synthesize import synthesize
 
-    home, asked = Home(small.home), load_release(small.release)
-    open_ledger(home).grant("small-people", 10**9, "a test")
-    planned, cells = plan(home, asked), discretize(home, asked)
-    paid = charge(home, asked, planned, cells, {})
-    tree = build_tree(home, asked, planned, cells, paid)
-    noisy = sanitize(home, asked, planned, cells, tree, paid)
+    home, asked, planned, _, tree, noisy = drawn(small)
     (small.home / "confidential").rename(small.folder / "elsewhere")
     (small.folder / "records.parquet").unlink()
     consistent = correct(home, asked, planned, tree, noisy)
     sets = synthesize(home, asked, planned, tree, noisy, consistent)
     assert publish_release(home, asked, planned, (tree, noisy, consistent, *sets)).is_dir()
     assert not list((small.home / "confidential").rglob("*"))
+
+
+@pytest.mark.parametrize("most, says", [(400, True), (2 * 10**7, False)])
+def test_an_evaluation_of_many_rows_takes_some_of_them_and_says_so(small: Small, monkeypatch: pytest.MonkeyPatch, most, says):
+    from tasks import evaluate
+    from tasks.correct import correct
+    from tasks.publication import publish_release
+    from tasks.synthesize import synthesize
+
+    monkeypatch.setattr(evaluate, "MOST_VALUES", most)
+    home, asked, planned, cells, tree, noisy = drawn(small)
+    consistent = correct(home, asked, planned, tree, noisy)
+    sets = synthesize(home, asked, planned, tree, noisy, consistent)
+    publish_release(home, asked, planned, (tree, noisy, consistent, *sets))
+    evaluate.evaluate(home, asked, cells, sets)
+    rows = most // len(asked.domain.names)
+    assert (f"from {rows:,} rows each" in evaluate.evaluation_page(home, asked.name).read_text()) is says

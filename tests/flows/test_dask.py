@@ -18,13 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import InfrastructureFault, SpecError, StepsError
-from schemas.release import load_release
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 
 from ..postgres import running_server
 from .conftest import steps_in
-from .small import PERSON, ROWS, STRANGER, Small, canaries_in, leaks, make_small
+from .small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
 
 pytest.importorskip("prefect_dask", reason='prefect-dask is not installed: pip install "steps-release[dask]"')
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
@@ -249,21 +248,11 @@ def test_a_worker_that_dies_is_a_fault_of_the_infrastructure(tmp_path, handed_ou
 
 
 def test_a_set_made_twice_at_the_same_time_is_one_set(tmp_path, handed_out):
-    from tasks.build_tree import build_tree
-    from tasks.charge import charge
     from tasks.correct import correct
-    from tasks.discretize import discretize
-    from tasks.plan import plan
-    from tasks.sanitize import sanitize
     from tasks.synthesize import synthesize_set
 
     small = make_folder(tmp_path, rows=2_003)
-    home, asked = Home(small.home), load_release(small.release)
-    open_ledger(home).grant("small-people", 10**9, "a test")
-    planned, cells = plan(home, asked), discretize(home, asked)
-    paid = charge(home, asked, planned, cells, {})
-    tree = build_tree(home, asked, planned, cells, paid)
-    noisy = sanitize(home, asked, planned, cells, tree, paid)
+    home, asked, planned, _, tree, noisy = drawn(small)
     made = (planned, tree, noisy, correct(home, asked, planned, tree, noisy))
     first, second, other = handed_out(small.home, synthesize_set, asked, *made, items=[1, 1, 2])
     assert first == second and first.digest != other.digest

@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from schemas.release import Method
-from steps_engine.choosing import consider, decided, mean_noise, top_layer
+from steps_engine.choosing import consider, decided, top_layer
 from steps_engine.decompositions import make_plan
+from steps_engine.laws import mean_size
 from steps_engine.noise import SeededSource, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
 
@@ -84,4 +85,4 @@ def test_layers_are_equal_for_split_sets_and_divided_by_the_cube_root_rule_for_s
 def test_the_mean_noise_is_that_of_the_noise():
     for scale in (Fraction(1, 3), Fraction(5)):
         drawn = abs(two_sided_geometric(scale, 40_000, SeededSource(1))).mean()
-        assert abs(drawn / mean_noise(scale) - 1) < 0.05
+        assert abs(drawn / mean_size(scale) - 1) < 0.05
