@@ -22,19 +22,19 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from schemas.domain import Domain
-from schemas.release import Method, Release, ReleaseSpec
-from steps_engine.baselines.privbayes import fit_privbayes, make_privbayes_plan, sample
-from steps_engine.cascade import fit
-from steps_engine.cascade_plan import make_cascade_plan
-from steps_engine.counting import Counts, count_codes
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.evaluation.association import association
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource
-from steps_engine.standin import COLUMNS, ROWS, TRAITS, youth_voter
-from steps_engine.walk import walk
+from steps_engine.methods.cascade.growth import fit
+from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.synthesize import walk
+from steps_engine.methods.privbayes.network import fit_privbayes, make_privbayes_plan, sample
+from steps_engine.noise import SeededRandomness
+from steps_engine.studies.standin import COLUMNS, ROWS, TRAITS, youth_voter
 
 METHODS = {"cascade": (make_cascade_plan, fit, walk), "PrivBayes": (make_privbayes_plan, fit_privbayes, sample)}
 EPSILONS = (math.exp(-2), 1.0, math.exp(2))
@@ -47,16 +47,14 @@ def read(file: str, sizes: str) -> Coded:
 
 
 def standin() -> Coded:
-    frame, categories = youth_voter(ROWS, SeededSource("cascade benchmark")), {t.name: t.categories for t in TRAITS}
+    frame, categories = youth_voter(ROWS, SeededRandomness("cascade benchmark")), {t.name: t.categories for t in TRAITS}
     codes = [pd.Index(categories[name]).get_indexer(frame[name]) for name in COLUMNS]
     return Coded(COLUMNS, tuple(len(categories[name]) for name in COLUMNS), np.stack(codes, axis=1))
 
 
 def domain_of(table: Coded) -> Domain:
     """Whole numbers from 0; the voter domain's rule where both of its attributes are there."""
-    attributes = tuple(
-        {"name": f"a{j}", "kind": "integer", "bounds": (0, size - 1)} for j, size in enumerate(table.sizes)
-    )
+    attributes = tuple({"name": f"a{j}", "kind": "integer", "bounds": (0, size - 1)} for j, size in enumerate(table.sizes))
     names = dict(zip(table.names, (a["name"] for a in attributes), strict=True))
     tied = {"voted", "registered"} <= set(names)
     rules = ({"never": {names["voted"]: 1, names["registered"]: 0}},) if tied else ()
@@ -71,15 +69,15 @@ def one_set(method: str, domain: Domain, counts: Counts, epsilon: float, repeat:
     asked = {"epsilon": Decimal(f"{epsilon:.6f}")}
     spec = {"name": "b", "dataset": "d", "source": "s", "privacy": asked, "method": Method(decomposition="flat")}
     release = Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
-    source, started = SeededSource((method, repeat)), time.process_time()
+    randomness, started = SeededRandomness((method, repeat)), time.process_time()
     plan = make(release)
-    rows = draw(domain, plan, learn(domain, plan, counts, source), 1, source)
+    rows = draw(domain, plan, learn(domain, plan, counts, randomness), 1, randomness)
     return rows, time.process_time() - started
 
 
 def figures(original: Coded, rows: np.ndarray) -> list[float]:
     made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
-    ks = specks(original, made, SeededSource(0), null=0).ks
+    ks = specks(original, made, SeededRandomness(0), null=0).ks
     return [ks, association(original, made).agreement["0.05"], *(margins(original, made, ways).mean for ways in (1, 2, 3))]
 
 

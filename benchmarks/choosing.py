@@ -16,17 +16,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cascade import domain_of, read, standin
-from schemas.domain import Domain
 from schemas.errors import SpecError
-from schemas.release import Method, Release, ReleaseSpec
-from steps_engine.choosing import decided
-from steps_engine.counting import Counts, count_codes
-from steps_engine.decompositions import decomposition_of, make_plan
-from steps_engine.encoding import encode
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource
+from steps_engine.methods.choosing import decided
+from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.noise import SeededRandomness
 
 EPSILONS = tuple(math.exp(k) for k in (-2, -1, 0, 1, 2))
 
@@ -38,13 +38,13 @@ def release(domain: Domain, method: Method, epsilon: float) -> Release:
 
 def one_set(asked: Release, counts: Counts, repeat: int) -> np.ndarray:
     """Codes of one set, through the stages of `steps run`."""
-    source, domain = SeededSource(("choosing", repeat)), asked.domain
-    plan = make_plan(asked, source)
+    randomness, domain = SeededRandomness(("choosing", repeat)), asked.domain
+    plan = make_plan(asked, randomness)
     does = decomposition_of(plan)
-    made = {"tree": does.build(domain, plan, counts, source)}
-    made["noisy-counts"] = does.sanitize(domain, plan, counts, made["tree"], source)
-    made["consistent-counts"] = does.correct(domain, plan, made["tree"], made["noisy-counts"], source)
-    return encode(does.synthesize(domain, plan, made, 1, source).to_pandas(), domain)
+    made = {"tree": does.build(domain, plan, counts, randomness)}
+    made["noisy-counts"] = does.sanitize(domain, plan, counts, made["tree"], randomness)
+    made["consistent-counts"] = does.correct(domain, plan, made["tree"], made["noisy-counts"], randomness)
+    return encode(does.synthesize(domain, plan, made, 1, randomness).to_pandas(), domain)
 
 
 def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tu
         except SpecError:
             return math.inf, math.inf
         made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
-        ks = specks(original, made, SeededSource(0), null=0).ks
+        ks = specks(original, made, SeededRandomness(0), null=0).ks
         found.append((ks, margins(original, made, min(3, len(original.names))).mean))
     return tuple(np.mean(found, axis=0))
 

@@ -59,7 +59,7 @@ def generate(path: Path, rows: int) -> None:
 
 
 def _domain():
-    from schemas.domain import Domain
+    from schemas.spec.domain import Domain
 
     attributes = []
     for j, size in enumerate(SIZES):
@@ -69,8 +69,8 @@ def _domain():
 
 
 def _ours(folder: Path) -> int:
-    from schemas.release import Release, ReleaseSpec
-    from tasks.discretize import count_cells
+    from schemas.spec.release import Release, ReleaseSpec
+    from tasks.stages.discretize import count_cells
 
     asked = {"name": "bench", "dataset": "-", "source": "records.parquet", "privacy": {"epsilon": Decimal(1)}}
     release = Release(spec=ReleaseSpec.model_validate(asked), domain=_domain(), folder=str(folder))
@@ -80,7 +80,7 @@ def _ours(folder: Path) -> int:
 def _bare(folder: Path) -> int:
     import duckdb
 
-    from tasks.source import MEMORY, THREADS
+    from tasks.reading.sources import MEMORY, THREADS
 
     config = {
         "memory_limit": MEMORY,
@@ -97,7 +97,7 @@ def _bare(folder: Path) -> int:
 def _timed(what: str, folder: Path) -> dict:
     import pyarrow  # noqa: F401  imports are paid once per process and not part of counting
 
-    import tasks.discretize  # noqa: F401
+    import tasks.stages.discretize  # noqa: F401
 
     began, cpu = time.perf_counter(), time.process_time()
     cells = {"ours": _ours, "bare": _bare}[what](folder)

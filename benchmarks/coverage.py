@@ -17,14 +17,14 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from steps_engine.cascade import Cascade, fit
-from steps_engine.cascade_plan import make_cascade_plan
 from steps_engine.evaluation.combining import Combined, combine, interval, sampling_variance
 from steps_engine.evaluation.regression import Estimates, Groups, linear
-from steps_engine.noise import SeededSource
+from steps_engine.methods.cascade.growth import Cascade, fit
+from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.synthesize import measurements, synthesize_cascade
+from steps_engine.noise import SeededRandomness
 from steps_engine.studies.methods import SIMULATION, Original, StudyMethod, asked_release, draw_sets
 from steps_engine.studies.simulation import CATEGORIES, TRUTHS, Truth, every_combination, simulate, with_all_categories
-from steps_engine.walk import measurements, synthesize_cascade
 
 ROWS, SETS, EPSILONS = 10_000, 4, ("0.5", "2", "5", "10")
 SHARED = SIMULATION["steps-shared"]
@@ -57,12 +57,12 @@ def estimates(truth: Truth, frames: list[pd.DataFrame]) -> list[Estimates]:
 
 def one_repeat(method: StudyMethod, truth: Truth, epsilon: str, repeat: int) -> list[tuple[str, Combined, float]]:
     """The combined inferences of one sample, with the residual degrees of freedom; every method and ε sees the same samples."""
-    sample = SeededSource(("coverage", truth.number, repeat))
+    sample = SeededRandomness(("coverage", truth.number, repeat))
     original = Original(truth.domain, simulate(truth, ROWS, sample.child("original")))
-    source = sample.child(method.name, epsilon)
+    randomness = sample.child(method.name, epsilon)
     if method.kind == "cascade":
-        return _cascade(method, truth, original, epsilon, source)
-    fits = estimates(truth, draw_sets(method, original, epsilon, SETS, source))
+        return _cascade(method, truth, original, epsilon, randomness)
+    fits = estimates(truth, draw_sets(method, original, epsilon, SETS, randomness))
     return [(method.name, _combined(fits, method.combining), min(each.freedom for each in fits))]
 
 
@@ -70,15 +70,17 @@ def _combined(fits: list[Estimates], sets: str, sampling: np.ndarray | None = No
     return combine(np.array([f.value for f in fits]), np.array([f.variance for f in fits]), sets, sampling)
 
 
-def _cascade(method, truth: Truth, original: Original, epsilon: str, source: SeededSource) -> list[tuple[str, Combined, float]]:
+def _cascade(
+    method, truth: Truth, original: Original, epsilon: str, randomness: SeededRandomness
+) -> list[tuple[str, Combined, float]]:
     """Two walks over each plausible measurement: the first is the set, the second tells how much walks differ."""
     domain, plan = truth.domain, make_cascade_plan(asked_release(method, original, epsilon, SETS))
-    cascade = fit(domain, plan, original.counts, source)
+    cascade = fit(domain, plan, original.counts, randomness)
     alone, pairs = plan.model_copy(update={"sets": 1}), []
     for which_set in range(1, SETS + 1):
-        drawn = tuple(noisy[None] for noisy, _ in measurements(plan, cascade, which_set, source))
+        drawn = tuple(noisy[None] for noisy, _ in measurements(plan, cascade, which_set, randomness))
         given = Cascade(domain, cascade.trees, drawn, cascade.total)
-        walks = [synthesize_cascade(domain, alone, given, 1, source).to_pandas() for _ in range(2)]
+        walks = [synthesize_cascade(domain, alone, given, 1, randomness).to_pandas() for _ in range(2)]
         pairs.append(estimates(truth, walks))
     first, second = zip(*pairs, strict=True)
     sampled = sampling_variance(np.array([f.value for f in first]), np.array([f.value for f in second]))

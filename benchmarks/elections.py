@@ -8,12 +8,12 @@ from rich.table import Table
 
 from benchmarks.sparse import plan_of, run
 from benchmarks.tree import voter_counts
-from schemas.release import Method
-from steps_engine.encoding import encode
+from schemas.spec.release import Method
+from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource
+from steps_engine.noise import SeededRandomness
 
 HEIGHTS = [(layers, stop) for layers in (3, 6, 12) for stop in (False, True)]
 ELECTIONS = ({"layers": 3}, *({"layers": layers, "utility": "uneven", "stop": stop} for layers, stop in HEIGHTS))
@@ -30,9 +30,9 @@ def main() -> None:
             found = []
             for repeat in range(REPEATS):
                 plan = plan_of(domain, Method(decomposition="tree", elect=elect), epsilon)
-                (records,) = run(domain, counts, plan, SeededSource(("elections", repeat)))
+                (records,) = run(domain, counts, plan, SeededRandomness(("elections", repeat)))
                 made = [Coded(domain.names, domain.sizes, encode(records.to_pandas(), domain).astype(np.int64))]
-                found.append((specks(original, made, SeededSource(0), null=0).ks, margins(original, made, 3).mean))
+                found.append((specks(original, made, SeededRandomness(0), null=0).ks, margins(original, made, 3).mean))
             figures = (f"{value:.3f}" for value in np.mean(found, axis=0))
             shown = elect.get("utility", "aic"), str(elect["layers"]), "yes" if elect.get("stop") else "no"
             table.add_row(epsilon[:6], *shown, *figures)

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from steps_engine.noise import SystemSource, two_sided_geometric
+from steps_engine.noise import SystemRandomness, two_sided_geometric
 
 SCALE = Fraction(15)  # three layers, five sets, ε = 1
 DRAWS = 6_400_000
@@ -41,19 +41,16 @@ def _cpu_seconds(work: Callable[[], object]) -> float:
 
 def measure() -> dict[str, float]:
     """Draws per CPU second of each sampler, and how many times as fast ours is: above 1 is faster."""
-    float_laplace, source = np.random.default_rng(), SystemSource()
+    float_laplace, randomness = np.random.default_rng(), SystemRandomness()
     samplers = {
-        "exact": (DRAWS, lambda: two_sided_geometric(SCALE, DRAWS, source)),
+        "exact": (DRAWS, lambda: two_sided_geometric(SCALE, DRAWS, randomness)),
         "numpy": (DRAWS, lambda: float_laplace.laplace(0.0, float(SCALE), DRAWS)),
         "opendp": (OPENDP_DRAWS, _opendp(OPENDP_DRAWS)),
     }
-    two_sided_geometric(SCALE, 1, source)  # the table is made once per scale
+    two_sided_geometric(SCALE, 1, randomness)  # the table is made once per scale
     rounds = [{name: n / _cpu_seconds(work) for name, (n, work) in samplers.items()} for _ in range(REPEATS)]
     speed = {name: statistics.median(each[name] for each in rounds) for name in samplers}
-    ratios = {
-        f"exact/{name}": statistics.median(each["exact"] / each[name] for each in rounds)
-        for name in ("numpy", "opendp")
-    }
+    ratios = {f"exact/{name}": statistics.median(each["exact"] / each[name] for each in rounds) for name in ("numpy", "opendp")}
     return speed | ratios
 
 

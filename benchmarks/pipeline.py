@@ -34,18 +34,18 @@ def _steps(folder: Path, *words: str) -> float:
 
 def stages(release_file: Path, home_folder: Path) -> dict[str, float]:
     """Wall seconds of every stage as a plain function, without Prefect."""
-    from schemas.release import load_release
-    from tasks.build_tree import build_tree
-    from tasks.charge import charge
-    from tasks.correct import correct
-    from tasks.discretize import discretize
-    from tasks.evaluate import evaluate
-    from tasks.plan import plan
-    from tasks.publication import publish_release
-    from tasks.sanitize import sanitize
+    from schemas.spec.release import load_release
+    from tasks.stages.build import build_tree
+    from tasks.stages.charge import charge
+    from tasks.stages.correct import correct
+    from tasks.stages.discretize import discretize
+    from tasks.stages.evaluate import evaluate
+    from tasks.stages.plan import plan
+    from tasks.stages.publish import publish_release
+    from tasks.stages.sanitize import sanitize
+    from tasks.stages.synthesize import synthesize
+    from tasks.stages.validate import validate
     from tasks.stores.home import Home
-    from tasks.synthesize import synthesize
-    from tasks.validate import validate
 
     home, release, seconds = Home(home_folder), load_release(release_file, None), {}
 

@@ -21,16 +21,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cascade import domain_of, read, standin
-from schemas.domain import Domain
 from schemas.errors import InfrastructureFault
-from schemas.release import Release, ReleaseSpec
-from steps_engine.baselines.privbayes import DEGREE
-from steps_engine.counting import count_codes
-from steps_engine.decompositions import DECOMPOSITIONS
+from schemas.spec.domain import Domain
+from schemas.spec.release import Release, ReleaseSpec
+from steps_engine.domain.counting import count_codes
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource
+from steps_engine.methods.privbayes.network import DEGREE
+from steps_engine.methods.registry import DECOMPOSITIONS
+from steps_engine.noise import SeededRandomness
 
 EPSILON = 1.0
 KS, TVD, CPU = "KS (two-way logistic)", "mean 2-way TVD", "CPU seconds of one set"
@@ -73,19 +73,19 @@ def _ours(domain: Domain, original: Coded, repeat: int) -> tuple[np.ndarray, flo
     """One set from codes to records, stage by stage as a release runs it."""
     spec = {"name": "b", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(str(EPSILON))}}
     asked = ReleaseSpec.model_validate(spec | {"method": {"decomposition": "privbayes"}})
-    way, source, started = DECOMPOSITIONS["privbayes"], SeededSource(("PrivBayes", repeat)), time.process_time()
+    way, randomness, started = DECOMPOSITIONS["privbayes"], SeededRandomness(("PrivBayes", repeat)), time.process_time()
     counts = count_codes(original.codes)
-    plan = way.plan(Release(spec=asked, domain=domain, folder="."), source)
-    made = {"tree": way.build(domain, plan, counts, source)}
-    made["noisy-counts"] = way.sanitize(domain, plan, counts, made["tree"], source)
-    records = way.synthesize(domain, plan, made, 1, source)
+    plan = way.plan(Release(spec=asked, domain=domain, folder="."), randomness)
+    made = {"tree": way.build(domain, plan, counts, randomness)}
+    made["noisy-counts"] = way.sanitize(domain, plan, counts, made["tree"], randomness)
+    records = way.synthesize(domain, plan, made, 1, randomness)
     seconds = time.process_time() - started
     return records.select(domain.names).to_pandas().to_numpy(np.int64), seconds
 
 
 def _utility(original: Coded, codes: np.ndarray) -> tuple[float, float]:
     made = [Coded(original.names, original.sizes, codes)]
-    return specks(original, made, SeededSource(0), "logistic_interactions", null=0).ks, margins(original, made, 2).mean
+    return specks(original, made, SeededRandomness(0), "logistic_interactions", null=0).ks, margins(original, made, 2).mean
 
 
 def datasynthesizer(python: str, original: Coded, seed: int = 1) -> tuple[str, dict[str, float]]:

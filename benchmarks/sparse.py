@@ -11,16 +11,16 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.tree import VOTER_METHOD, cpu, voter_counts
-from schemas.domain import Domain
-from schemas.release import Method, Privacy, Release, ReleaseSpec
-from steps_engine import planning
-from steps_engine.counting import Counts, count_codes
-from steps_engine.decompositions import decomposition_of, make_plan
-from steps_engine.encoding import encode
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Privacy, Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource, SystemSource, integers_below
+from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.methods.tree import plan as planning
+from steps_engine.noise import SeededRandomness, SystemRandomness, integers_below
 
 FLAT, TREE = Method(decomposition="flat"), Method(decomposition="tree", order=("voted", "college"))
 LOSS = (("flat, ε = e²", FLAT, "7.389"), ("tree, ε = e²", TREE, "7.389"), ("tree, ε = 1", TREE, "1"))
@@ -32,7 +32,7 @@ def blown_up(domain: Domain, counts: Counts) -> tuple[Domain, Counts]:
     known = {name: getattr(domain, name) for name in Domain.model_fields}
     wide = Domain.model_validate(known | {"attributes": (*domain.attributes, *more)})
     rows = np.repeat(counts.codes, counts.count, axis=0)
-    zone = integers_below(40, len(rows), SeededSource("zone"))[:, None] ** 2 % 1000
+    zone = integers_below(40, len(rows), SeededRandomness("zone"))[:, None] ** 2 % 1000
     return wide, count_codes(np.hstack([rows, zone, zone // 3]))
 
 
@@ -41,13 +41,13 @@ def plan_of(domain: Domain, method: Method, epsilon: str = "1"):
     return make_plan(Release(spec=spec, domain=domain, folder="."))
 
 
-def run(domain: Domain, counts: Counts, plan, source) -> list:
+def run(domain: Domain, counts: Counts, plan, randomness) -> list:
     """All stages from the tree to the records."""
     method = decomposition_of(plan)
-    tree = method.build(domain, plan, counts, source)
-    noisy = method.sanitize(domain, plan, counts, tree, source)
-    made = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}
-    return [method.synthesize(domain, plan, made, number, source) for number in range(1, plan.sets + 1)]
+    tree = method.build(domain, plan, counts, randomness)
+    noisy = method.sanitize(domain, plan, counts, tree, randomness)
+    made = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, randomness)}
+    return [method.synthesize(domain, plan, made, number, randomness) for number in range(1, plan.sets + 1)]
 
 
 def loss(domain: Domain, counts: Counts, method: Method, epsilon: str) -> list[tuple[float, float]]:
@@ -57,9 +57,9 @@ def loss(domain: Domain, counts: Counts, method: Method, epsilon: str) -> list[t
     for held in (planning.MOST_BYTES, planning.bytes_of(1000, 1)):
         with mock.patch.object(planning, "MOST_BYTES", held):
             plan = plan_of(domain, method, epsilon)
-        (records,) = run(domain, counts, plan, SeededSource(1))
+        (records,) = run(domain, counts, plan, SeededRandomness(1))
         made = [Coded(domain.names, domain.sizes, encode(records.to_pandas(), domain).astype(np.int64))]
-        found.append((specks(original, made, SeededSource(0), null=0).ks, margins(original, made, 3).mean))
+        found.append((specks(original, made, SeededRandomness(0), null=0).ks, margins(original, made, 3).mean))
     return found
 
 
@@ -68,7 +68,9 @@ def measure() -> dict[str, float | str]:
     wide, wide_counts = blown_up(domain, counts)
     listed, sampled = plan_of(domain, VOTER_METHOD), plan_of(wide, VOTER_METHOD)
     assert sampled.sparse and not listed.sparse and sampled.cells > 10**12
-    seconds = [cpu(lambda a=a: run(*a, SystemSource()), 3) for a in ((domain, counts, listed), (wide, wide_counts, sampled))]
+    seconds = [
+        cpu(lambda a=a: run(*a, SystemRandomness()), 3) for a in ((domain, counts, listed), (wide, wide_counts, sampled))
+    ]
     figures: dict[str, float | str] = {"10^12 cells sampled / 1.29 million listed, CPU (at most 3)": seconds[1] / seconds[0]}
     for name, method, epsilon in LOSS:
         (ks, three), (sampled_ks, sampled_three) = loss(domain, counts, method, epsilon)

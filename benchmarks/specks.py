@@ -20,16 +20,16 @@ import pandas as pd
 from steps_engine.evaluation.coded import Coded, resample
 from steps_engine.evaluation.logistic import design
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import SeededSource, permutation
-from steps_engine.standin import ROWS, TRAITS, youth_voter
+from steps_engine.noise import SeededRandomness, permutation
+from steps_engine.studies.standin import ROWS, TRAITS, youth_voter
 
 
 def measure(file: str | None = None, slowest: bool = True) -> dict[str, float]:
     """CPU seconds, KS distances and ratios, on a bootstrap of the original and on independent margins."""
-    source = SeededSource("specks benchmark")
-    original = _read(file) if file else _standin(source)
-    apart = np.column_stack([column[permutation(len(column), source)] for column in original.codes.T])
-    figures = _case("bootstrap", original, _repeated(resample(original, original.total, source)), slowest)
+    randomness = SeededRandomness("specks benchmark")
+    original = _read(file) if file else _standin(randomness)
+    apart = np.column_stack([column[permutation(len(column), randomness)] for column in original.codes.T])
+    figures = _case("bootstrap", original, _repeated(resample(original, original.total, randomness)), slowest)
     figures |= _case("independent", original, Coded(original.names, original.sizes, apart), slowest=False)
     tracemalloc.start()
     _ours(original, Coded(original.names, original.sizes, apart))
@@ -54,7 +54,7 @@ def _case(name: str, original: Coded, synthetic: Coded, slowest: bool) -> dict[s
 
 
 def _ours(original: Coded, synthetic: Coded) -> float:
-    return specks(original, [synthetic], SeededSource(0), "logistic_interactions", null=0).ks
+    return specks(original, [synthetic], SeededRandomness(0), "logistic_interactions", null=0).ks
 
 
 def _sklearn(x, y: np.ndarray, tolerance: float) -> float:
@@ -95,8 +95,8 @@ def _timed(work: Callable[[], float], repeats: int) -> tuple[float, float]:
     return statistics.median(seconds), value
 
 
-def _standin(source) -> Coded:
-    frame, categories = youth_voter(ROWS, source), {trait.name: trait.categories for trait in TRAITS}
+def _standin(randomness) -> Coded:
+    frame, categories = youth_voter(ROWS, randomness), {trait.name: trait.categories for trait in TRAITS}
     codes = [pd.Categorical(frame[name], categories=categories[name]).codes for name in frame]
     return Coded(tuple(frame), tuple(len(categories[name]) for name in frame), np.column_stack(codes).astype(np.int32))
 

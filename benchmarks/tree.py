@@ -14,26 +14,26 @@ from pathlib import Path
 
 import numpy as np
 
-from schemas.domain import Domain, load_domain
-from schemas.release import Method, Privacy, Release, ReleaseSpec
-from steps_engine.consistency import correct
-from steps_engine.counting import Counts, count_codes
-from steps_engine.noise import SeededSource, SystemSource, integers_below
-from steps_engine.planning import make_plan
-from steps_engine.sanitize import sanitize
-from steps_engine.synthesis import synthesize
-from steps_engine.tree import build_tree
+from schemas.spec.domain import Domain, load_domain
+from schemas.spec.release import Method, Privacy, Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.tree.correct import correct
+from steps_engine.methods.tree.plan import make_plan
+from steps_engine.methods.tree.sanitize import sanitize
+from steps_engine.methods.tree.structure import build_tree
+from steps_engine.methods.tree.synthesize import synthesize
+from steps_engine.noise import SeededRandomness, SystemRandomness, integers_below
 
 VOTER = Path(__file__).parents[1] / "examples" / "youth-voter" / "dataset.yaml"
 VOTER_METHOD = Method(decomposition="tree", order=("voted", "college"), sets={"count": 5})
 
 
 def voter_counts() -> tuple[Domain, Counts]:
-    from steps_engine.encoding import encode
-    from steps_engine.standin import youth_voter
+    from steps_engine.domain.encoding import encode
+    from steps_engine.studies.standin import youth_voter
 
     domain = load_domain(VOTER)
-    return domain, count_codes(encode(youth_voter(44_821, SeededSource(1)), domain))
+    return domain, count_codes(encode(youth_voter(44_821, SeededRandomness(1)), domain))
 
 
 def square_domain(cells: int) -> tuple[Domain, Counts]:
@@ -41,20 +41,20 @@ def square_domain(cells: int) -> tuple[Domain, Counts]:
     side = round(cells**0.5)
     attributes = tuple({"name": name, "kind": "integer", "bounds": (0, side - 1)} for name in ("a", "b"))
     domain = Domain(name="square", population="nobody", attributes=attributes)
-    return domain, count_codes(integers_below(side, cells // 100 * 2, SeededSource(1)).reshape(-1, 2))
+    return domain, count_codes(integers_below(side, cells // 100 * 2, SeededRandomness(1)).reshape(-1, 2))
 
 
 def prepare(domain: Domain, counts: Counts, method: Method):
     spec = ReleaseSpec(name="bench", dataset="-", source="-", privacy=Privacy(epsilon=1), method=method)
     plan = make_plan(Release(spec=spec, domain=domain, folder="."))
-    return plan, build_tree(domain, plan, counts, SystemSource()), counts
+    return plan, build_tree(domain, plan, counts, SystemRandomness()), counts
 
 
 def release(plan, tree, counts) -> None:
-    source = SystemSource()
-    consistent = correct(tree, sanitize(tree, counts, plan, source), plan, source)
+    randomness = SystemRandomness()
+    consistent = correct(tree, sanitize(tree, counts, plan, randomness), plan, randomness)
     for which in range(1, plan.sets + 1):
-        synthesize(tree, consistent, which, source)
+        synthesize(tree, consistent, which, randomness)
 
 
 def cpu(work, repeats: int = 5) -> float:

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from schemas.domain import Domain
-from schemas.release import Method, Release, ReleaseSpec
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Release, ReleaseSpec
 from steps_engine import noise
-from steps_engine.cascade import Cascade, grow, measure
-from steps_engine.cascade_plan import make_cascade_plan
-from steps_engine.counting import Counts, no_codes
-from steps_engine.noise import SeededSource
-from steps_engine.walk import walk
+from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.methods.cascade.growth import Cascade, grow, measure
+from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.synthesize import walk
+from steps_engine.noise import SeededRandomness
 
 BLOCK = 2**18
 REACH = 8  # how far back the attribute lies that is copied
@@ -33,19 +33,19 @@ def sizes_of(attributes: int) -> tuple[int, ...]:
     return tuple(2 + 7 * j % 19 for j in range(attributes))
 
 
-def block_of_codes(rows: int, sizes: tuple[int, ...], source: SeededSource) -> np.ndarray:
+def block_of_codes(rows: int, sizes: tuple[int, ...], randomness: SeededRandomness) -> np.ndarray:
     """Skewed categories; half of the rows copy an earlier attribute, moved and cut to the categories that there are."""
     codes = no_codes(rows, sizes)
     for j, size in enumerate(sizes):
-        own = (noise.uniform(rows, source) ** 2 * size).astype(np.int64)
+        own = (noise.uniform(rows, randomness) ** 2 * size).astype(np.int64)
         copied = (codes[:, max(0, j - 1 - 5 * j % REACH)].astype(np.int64) * 3 + j) % size
-        codes[:, j] = np.where(noise.uniform(rows, source) < 0.5, copied, own) if j else own
+        codes[:, j] = np.where(noise.uniform(rows, randomness) < 0.5, copied, own) if j else own
     return codes
 
 
 def blocks(rows: int, sizes: tuple[int, ...]) -> Iterator[np.ndarray]:
     for number, first in enumerate(range(0, rows, BLOCK)):
-        yield block_of_codes(min(BLOCK, rows - first), sizes, SeededSource(("wide", number)))
+        yield block_of_codes(min(BLOCK, rows - first), sizes, SeededRandomness(("wide", number)))
 
 
 def table(rows: int, attributes: int) -> Counts:
@@ -65,16 +65,16 @@ def domain(rows: int, attributes: int) -> Domain:
 
 def costs(rows: int, attributes: int) -> dict[str, float]:
     """Seconds of growing, measuring and walking at ε = 1, CPU seconds of all three, and the peak memory of this process."""
-    counts, of, source = table(rows, attributes), domain(rows, attributes), SeededSource("wide")
+    counts, of, randomness = table(rows, attributes), domain(rows, attributes), SeededRandomness("wide")
     asked = {"privacy": {"epsilon": Decimal(1)}, "method": Method(decomposition="cascade")}
     spec = ReleaseSpec.model_validate({"name": "wide", "dataset": "d", "source": "s", **asked})
     plan = make_cascade_plan(Release(spec=spec, domain=of, folder="."))
     cpu, ticks = time.process_time(), [time.perf_counter()]
-    trees = grow(of, plan, counts, source)
+    trees = grow(of, plan, counts, randomness)
     ticks.append(time.perf_counter())
-    fitted = Cascade(of, trees, measure(trees, plan, counts, source), None)
+    fitted = Cascade(of, trees, measure(trees, plan, counts, randomness), None)
     ticks.append(time.perf_counter())
-    made = walk(of, plan, fitted, 1, source)
+    made = walk(of, plan, fitted, 1, randomness)
     ticks.append(time.perf_counter())
     spent = dict(zip(("grow", "measure", "walk"), np.diff(ticks).tolist(), strict=True))
     status = Path("/proc/self/status").read_text()  # getrusage would inherit the peak of the process that started this one

@@ -5,9 +5,9 @@ from __future__ import annotations
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
-from flows.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from schemas.errors import EvidenceBroken
-from tasks.audit import bundles, check_bundle, check_ledger
+from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stores.home import Home
 
 verify_ledger = stage("verify ledger", check_ledger)

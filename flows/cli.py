@@ -91,9 +91,9 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 @_answers
 def plan(release: Path, period: str | None):
     """What a release will draw, its expected error and its cost. Reads no data, charges nothing."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
 
-    return answers.describe_plan(_home(), release, period), printing.plan
+    return json_views.describe_plan(_home(), release, period), terminal.plan
 
 
 @main.command()
@@ -102,9 +102,10 @@ def plan(release: Path, period: str | None):
 @_answers
 def run(release: Path, period: str | None):
     """The whole release, from plan to evaluation. Running it again resumes, or returns what was released."""
-    from flows import embedded, printing
+    from flows.output import terminal
+    from flows.runtime import embedded
 
-    return embedded.run_release(_home(), release, period), printing.outcome
+    return embedded.run_release(_home(), release, period), terminal.outcome
 
 
 @main.group()
@@ -122,7 +123,7 @@ def budget() -> None:
 @_answers
 def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
     """Add EPSILON to what may be spent on POPULATION. Cannot be undone."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
     from schemas.budget import parse_nanos
     from tasks.stores.ledger import open_ledger
 
@@ -132,7 +133,7 @@ def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
         raise SpecError(f"{error}.") from None
     ledger = open_ledger(_home())
     ledger.grant(population, nanos, why, neighbours, unit)
-    return answers.account(ledger.account(population)), printing.account
+    return json_views.account(ledger.account(population)), terminal.account
 
 
 @budget.command()
@@ -140,16 +141,16 @@ def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
 @_answers
 def show(population: str | None):
     """What was granted, charged and is left."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    accounts = [answers.account(each) for each in open_ledger(_home()).accounts()]
+    accounts = [json_views.account(each) for each in open_ledger(_home()).accounts()]
     if population is None:
-        return {"accounts": accounts}, printing.accounts
+        return {"accounts": accounts}, terminal.accounts
     found = next((each for each in accounts if each["population"] == population), None)
     if found is None:
         raise SpecError(f'population "{population}" has no grant. See: steps budget show')
-    return found, printing.account
+    return found, terminal.account
 
 
 @budget.command()
@@ -157,21 +158,21 @@ def show(population: str | None):
 @_answers
 def log(population: str | None):
     """Every entry of the ledger, oldest first."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
 
     entries = open_ledger(_home()).entries(population=population)
-    return {"entries": [answers.entry(each) for each in entries]}, printing.entries
+    return {"entries": [json_views.entry(each) for each in entries]}, terminal.entries
 
 
 @budget.command("verify")
 @_answers
 def verify_ledger():
     """Walk the chain; compare it with the anchor and with the heads in published manifests."""
-    from flows import answers, printing
-    from tasks.audit import check_ledger
+    from flows.output import json_views, terminal
+    from tasks.stages.audit import check_ledger
 
-    return answers.findings(check_ledger(_home())), printing.findings
+    return json_views.findings(check_ledger(_home())), terminal.findings
 
 
 def _decision(verdict: str, text: str) -> None:
@@ -180,9 +181,10 @@ def _decision(verdict: str, text: str) -> None:
     @click.option("--why", default="", help="The reason, kept in the ledger.")
     @_answers
     def decide(name: str, why: str):
-        from flows import embedded, printing
+        from flows.output import terminal
+        from flows.runtime import embedded
 
-        return embedded.decide(_home(), name, verdict, why), printing.decision
+        return embedded.decide(_home(), name, verdict, why), terminal.decision
 
 
 _decision("approve", "Let release NAME be published; what waits for it goes on.")
@@ -194,10 +196,10 @@ _decision("abandon", "Give up release NAME and delete its exact counts. It stays
 @_answers
 def releases():
     """What was released, in which state, by whom, when, at what cost."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    return {"releases": [answers.release(each) for each in open_ledger(_home()).releases()]}, printing.releases
+    return {"releases": [json_views.release(each) for each in open_ledger(_home()).releases()]}, terminal.releases
 
 
 @main.command("show")
@@ -205,9 +207,9 @@ def releases():
 @_answers
 def show_release(name: str):
     """The trail of one release: who, when, what, hashes."""
-    from flows import answers, printing
+    from flows.output import json_views, terminal
 
-    return answers.trail(_home(), name), printing.trail
+    return json_views.trail(_home(), name), terminal.trail
 
 
 @main.command()
@@ -216,12 +218,12 @@ def show_release(name: str):
 @_answers
 def verify(folder: Path, key: Path | None):
     """Re-check a published bundle offline."""
-    from flows import answers, printing
-    from tasks.verify import verify_bundle
+    from flows.output import json_views, terminal
+    from tasks.verify.bundle import verify_bundle
 
     found = verify_bundle(folder, key)
     notes = [problem for problem in found if problem.note]
-    return answers.findings([problem for problem in found if not problem.note], notes), printing.findings
+    return json_views.findings([problem for problem in found if not problem.note], notes), terminal.findings
 
 
 @main.command()
@@ -237,13 +239,13 @@ def verify(folder: Path, key: Path | None):
 @_answers
 def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any):
     """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
-    from flows import printing
+    from flows.output import terminal
     from steps_engine.evaluation.report import Options
-    from tasks.compare import compare_files, find_regression
+    from tasks.stages.compare import compare_files, find_regression
 
     options = Options(asked["classifier"], asked["cross_fit"])
     regression = find_regression(asked["model"], asked["kind"], asked["sets"])
-    return compare_files(original, synthetic, domain, options, regression, page), printing.evaluation
+    return compare_files(original, synthetic, domain, options, regression, page), terminal.evaluation
 
 
 @main.command()
@@ -254,10 +256,10 @@ def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Pa
 @_answers
 def data(name: str, out: Path, rows: int | None, seed: int):
     """Write a public stand-in (CSV or Parquet by suffix)."""
-    from flows import printing
-    from tasks.standin import write_standin
+    from flows.output import terminal
+    from tasks.studies.standin import write_standin
 
-    return write_standin(out, rows, seed), printing.written
+    return write_standin(out, rows, seed), terminal.written
 
 
 @main.command()
@@ -272,6 +274,6 @@ def data(name: str, out: Path, rows: int | None, seed: int):
 @_answers
 def study(**asked: Any):
     """Run one of the paper's studies on public data; run again, it goes on where it was."""
-    from flows import study_embedded
+    from flows.runtime import embedded_study as study_embedded
 
     return study_embedded.run_study(_home(), asked), study_embedded.show

@@ -10,23 +10,24 @@ from typing import Any
 
 from prefect import flow, runtime, tags
 
-from flows import answers, approval, showing
-from flows.runners import task_runner
-from flows.spread import count_cells, make_records
-from flows.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.output import json_views, ui_artifacts
+from flows.runtime import approval
+from flows.runtime.distributed import count_cells, make_records
+from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
-from schemas.release import Release, load_release
-from tasks.audit import must_be_current
-from tasks.build_tree import build_tree
-from tasks.charge import charge
-from tasks.correct import correct
-from tasks.evaluate import evaluate
-from tasks.forget import forget_exact_counts
-from tasks.plan import plan
-from tasks.publication import publish_release
-from tasks.sanitize import sanitize
+from schemas.spec.release import Release, load_release
+from tasks.stages.audit import must_be_current
+from tasks.stages.build import build_tree
+from tasks.stages.charge import charge
+from tasks.stages.correct import correct
+from tasks.stages.evaluate import evaluate
+from tasks.stages.forget import forget_exact_counts
+from tasks.stages.plan import plan
+from tasks.stages.publish import publish_release
+from tasks.stages.sanitize import sanitize
+from tasks.stages.validate import validate as validate_data
 from tasks.stores.home import Home
-from tasks.validate import validate as validate_data
 
 make_plan = stage("plan", plan)
 validate = stage("validate", validate_data)
@@ -62,18 +63,18 @@ def release(release: str, home: str | None = None, period: str | None = None) ->
 def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
     must_be_current(home)
     asked = _load(path, period)
-    showing.tag_run(asked)
+    ui_artifacts.tag_run(asked)
     with tags(asked.name, asked.domain.population):
         planned = make_plan(home, asked)
-        showing.show_plan(home, planned)
+        ui_artifacts.show_plan(home, planned)
         validate(home, asked)
         cells = count_cells(home, asked)
         try:
-            paid = charge_budget(home, asked, planned, cells, showing.trail_of_run())
+            paid = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
         except BudgetRefused as refusal:
-            showing.tell_refusal(home, asked, refusal)
+            ui_artifacts.tell_refusal(home, asked, refusal)
             raise
-        showing.show_budget(home, asked)
+        ui_artifacts.show_budget(home, asked)
         tree = grow_tree(home, asked, planned, cells, paid)
         noisy = draw_noise(home, asked, planned, cells, tree, paid)
         consistent = make_consistent(home, asked, planned, tree, noisy)
@@ -81,7 +82,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         public = (tree, noisy, consistent, *sets)
         approval.wait_for_decision(home, asked, planned, public)
         folder = make_public(home, asked, planned, public)
-        showing.show_bundle(folder)
+        ui_artifacts.show_bundle(folder)
         compare(home, asked, cells, sets)
         forget(home, asked)
-        return answers.outcome(home, asked, paid, folder)
+        return json_views.outcome(home, asked, paid, folder)

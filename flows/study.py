@@ -17,11 +17,11 @@ from prefect import flow, get_run_logger, task, unmapped
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from flows.runners import as_finished, hand_out, on_workers, task_runner
-from flows.stages import NOTHING_KEPT, RETRIES, worth_a_retry
-from tasks.crew import Crew, cores
-from tasks.study import Point, ask, compute, grid, path_of, prepare
-from tasks.study_report import report
+from flows.runtime.stages import NOTHING_KEPT, RETRIES, worth_a_retry
+from flows.runtime.task_runners import as_finished, hand_out, on_workers, task_runner
+from tasks.studies.points import Point, ask, compute, grid, path_of, prepare
+from tasks.studies.process_pool import ProcessPool, cores
+from tasks.studies.report import report
 
 BATCH = 500  # points handed to Prefect at a time
 
@@ -56,8 +56,8 @@ def _hands(points: int) -> Iterator[Callable[[Point, Path], float]]:
     if on_workers():
         yield compute
     else:
-        with Crew(min(cores(), max(1, points))) as crew:
-            yield partial(crew.call, compute)
+        with ProcessPool(min(cores(), max(1, points))) as pool:
+            yield partial(pool.call, compute)
 
 
 def _computed(points: list[Point], folder: Path, work: Callable[[Point, Path], float]) -> Iterator[float]:

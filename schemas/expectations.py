@@ -12,8 +12,8 @@ import logging
 import os
 from typing import Any
 
-from schemas.attributes import EPOCH
-from schemas.domain import Domain
+from schemas.spec.attributes import EPOCH
+from schemas.spec.domain import Domain
 
 COLUMNS, DOUBLED, BROKEN, ROWS = "(columns)", "(columns that stand twice)", "(unreadable files)", "(rows)"
 PERSON_ROWS, NO_PERSON = "(rows of one person)", "(rows without a person)"
@@ -49,7 +49,7 @@ def wanted_columns(domain: Domain) -> list[str]:
     return [*domain.names, *([domain.unit.column] if domain.unit.column else [])]
 
 
-def quiet_gx() -> Any:
+def silent_gx() -> Any:
     """Great Expectations, without telemetry, log lines or progress bars."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logger = logging.getLogger("great_expectations")
@@ -61,7 +61,7 @@ def quiet_gx() -> Any:
 
 def build_suite(domain: Domain) -> Any:
     """The suite. Each expectation's meta says which column it concerns, what it demands in words, and its place."""
-    gx = quiet_gx()
+    gx = silent_gx()
     demands = [*_table(domain), *(demand for attribute in domain.attributes for demand in _attribute(attribute))]
     demands += [*_people(domain), *_rules(domain)]
     expectations = [

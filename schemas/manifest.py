@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.budget import as_fraction, parse_nanos
-from schemas.domain import Name
 from schemas.plan import Draw, Frozen, Plan, Rational
+from schemas.spec.domain import Name
 
 FORMAT = "steps-release/1"
 

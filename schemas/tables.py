@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.domain import Domain
+from schemas.spec.domain import Domain
 
 # A node: `parent` is its parent's number in the layer above (the root is layer 0, node 0). Siblings share `split`, the
 # attributes on which their parent was split, and differ in `code`, the category (mixed radix over `split`, first slowest).

@@ -41,25 +41,25 @@ _CHUNK = 2**18  # draws made at a time: bounds temporary memory
 _MARGIN = 2.0**-44  # over a hundred times the error of exp in double precision
 
 
-class Source(Protocol):
+class Randomness(Protocol):
     """Independent, uniformly random machine words."""
 
     def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
-class SystemSource:
+class SystemRandomness:
     """The operating system's randomness: the only source a release may use."""
 
     def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
         return np.frombuffer(os.urandom(n * np.dtype(dtype).itemsize), dtype)
 
 
-class SeededSource:
+class SeededRandomness:
     """A repeatable stream, for tests and studies on public data. A seed is a path of whole numbers and words.
 
-    >>> SeededSource(7).child("tree", 3)
-    SeededSource((7, 'tree', 3))
+    >>> SeededRandomness(7).child("tree", 3)
+    SeededRandomness((7, 'tree', 3))
     """
 
     def __init__(self, seed: int | str | tuple[int | str, ...]) -> None:
@@ -68,11 +68,11 @@ class SeededSource:
         self._bits = np.random.PCG64(int.from_bytes(hashlib.sha256(repr(self.path).encode()).digest(), "big"))
 
     def __repr__(self) -> str:
-        return f"SeededSource({self.path!r})"
+        return f"SeededRandomness({self.path!r})"
 
-    def child(self, *key: int | str) -> SeededSource:
+    def child(self, *key: int | str) -> SeededRandomness:
         """An independent stream named by `key`; child(a).child(b) is child(a, b)."""
-        return SeededSource(self.path + key)
+        return SeededRandomness(self.path + key)
 
     def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray:
         return self._bits.random_raw(-(-n * np.dtype(dtype).itemsize // 8)).view(dtype)[:n]
@@ -84,12 +84,12 @@ class _Uniform:
 
     head: int
     bits: int
-    source: Source
+    randomness: Randomness
 
     def below(self, floor: Callable[[int], int]) -> bool:
         """u < t for an irrational t with floor(bits) = ⌊2^bits·t⌋; draws on while both share all their digits."""
         while self.head == floor(self.bits):
-            self.head = self.head << 64 | int(self.source.words(1, np.uint64)[0])
+            self.head = self.head << 64 | int(self.randomness.words(1, np.uint64)[0])
             self.bits += 64
         return self.head < floor(self.bits)
 
@@ -97,23 +97,23 @@ class _Uniform:
 # --- counts
 
 
-def two_sided_geometric(scale: Fraction, size: int, source: Source) -> np.ndarray:
+def two_sided_geometric(scale: Fraction, size: int, randomness: Randomness) -> np.ndarray:
     """`size` independent integers with P(X = x) ∝ exp(−|x|/scale), exactly (Ghosh, Roughgarden, Sundararajan 2012).
 
-    >>> two_sided_geometric(Fraction(15), 5, SeededSource(1)).tolist()
+    >>> two_sided_geometric(Fraction(15), 5, SeededRandomness(1)).tolist()
     [2, -27, 8, -8, -11]
     """
     _must_be_scale(scale)
-    return _compose(two_sided_geometric_tables(scale), size, source)
+    return _compose(two_sided_geometric_tables(scale), size, randomness)
 
 
-def zeros_that_reach(threshold: int, scale: Fraction, cells: int, source: Source) -> tuple[np.ndarray, np.ndarray]:
+def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
     """Which of `cells` zeros reach the threshold > 0 once each has its noise, increasing, and their noisy counts.
 
     The law of drawing for every cell, at the cost of what is kept: noises are independent, so misses between hits are
     geometric, and so is what a hit exceeds the threshold by (Cormode, Procopiuc, Srivastava, Tran 2012).
 
-    >>> where, noisy = zeros_that_reach(52, Fraction(2), 10**12, SeededSource(1))
+    >>> where, noisy = zeros_that_reach(52, Fraction(2), 10**12, SeededRandomness(1))
     >>> where.tolist(), noisy.tolist()
     ([133071069292, 463295641832, 748910692895], [55, 52, 53])
     """
@@ -123,13 +123,13 @@ def zeros_that_reach(threshold: int, scale: Fraction, cells: int, source: Source
     gaps, chance, hits, next_cell = gap_tables(scale, threshold, cells), chance_of_reaching(scale, threshold), [], 0
     while next_cell < cells:
         expected = (cells - next_cell) * chance
-        drawn = _compose(gaps, int(expected + 4 * math.sqrt(expected)) + 16, source)
+        drawn = _compose(gaps, int(expected + 4 * math.sqrt(expected)) + 16, randomness)
         inside = int(np.searchsorted(np.cumsum(drawn + 1.0), 1.5 * (cells - next_cell)))  # beyond, int64 could overflow
         places = next_cell + np.cumsum(drawn[: inside + 1] + 1)
         hits.append(places[places <= cells] - 1)
         next_cell = int(places[-1])
     found = np.concatenate(hits)
-    return found, threshold + _compose(excess_tables(scale), len(found), source)
+    return found, threshold + _compose(excess_tables(scale), len(found), randomness)
 
 
 def _must_be_scale(scale: Fraction) -> None:
@@ -139,45 +139,45 @@ def _must_be_scale(scale: Fraction) -> None:
         raise ValueError(f"a noise scale lies above 0 and at most at 2^40; found {scale}")
 
 
-def _compose(tables: tuple[Table, ...], size: int, source: Source) -> np.ndarray:
+def _compose(tables: tuple[Table, ...], size: int, randomness: Randomness) -> np.ndarray:
     """Numbers from their block and independent lower digits; below 0 the digits count down."""
     block, *digits = tables
     width = BASE ** len(digits)
     numbers = np.empty(size, np.int64)
     for part in _chunks(size, 1):
-        blocks = _draw(block, part.stop - part.start, source)
+        blocks = _draw(block, part.stop - part.start, randomness)
         if max(blocks.max(), -blocks.min()) >= FARTHEST // width:
             raise OverflowError("a noise beyond 2^62 was drawn and is refused (probability below exp(−2^22))")
         if digits:
-            rest = sum(_draw(digit, blocks.size, source) << 8 * j for j, digit in enumerate(digits))
+            rest = sum(_draw(digit, blocks.size, randomness) << 8 * j for j, digit in enumerate(digits))
             blocks = width * blocks + np.where(blocks < 0, width - 1 - rest, rest)
         numbers[part] = blocks
     return numbers
 
 
-def _draw(table: Table, size: int, source: Source) -> np.ndarray:
+def _draw(table: Table, size: int, randomness: Randomness) -> np.ndarray:
     """`size` values of the table's law: 16 bits each, and more only where these do not settle the value."""
-    head = source.words(size, np.uint16)
+    head = randomness.words(size, np.uint16)
     short = table.slots[head]
     unsettled = np.flatnonzero(short == OPEN)
     values = short.astype(np.int64)
-    values[unsettled] = _settle(table, head[unsettled], source)
+    values[unsettled] = _settle(table, head[unsettled], randomness)
     return values
 
 
-def _settle(table: Table, head: np.ndarray, source: Source) -> np.ndarray:
+def _settle(table: Table, head: np.ndarray, randomness: Randomness) -> np.ndarray:
     """Values for heads that 16 bits leave open: 48 more bits, and a walk where these equal a threshold's."""
-    bits = head.astype(np.uint64) << np.uint64(48) | source.words(head.size, np.uint64) >> np.uint64(16)
+    bits = head.astype(np.uint64) << np.uint64(48) | randomness.words(head.size, np.uint64) >> np.uint64(16)
     place = np.searchsorted(table.floors, bits, "right")
     values = table.first - 1 + place
     for i in np.flatnonzero((place > 0) & (table.floors[place - 1] == bits)):
-        values[i] = _walk(table.law, int(values[i]), int(bits[i]), source)
+        values[i] = _walk(table.law, int(values[i]), int(bits[i]), randomness)
     return values
 
 
-def _walk(law: Law, k: int, head: int, source: Source) -> int:
+def _walk(law: Law, k: int, head: int, randomness: Randomness) -> int:
     """The value k with P(Y < k) ≤ u < P(Y < k + 1), for the u that begins with the 64 bits `head`."""
-    u = _Uniform(head, 64, source)
+    u = _Uniform(head, 64, randomness)
     while k > law.low and u.below(partial(law.floor, k)):
         k -= 1
     while k < law.high and not u.below(partial(law.floor, k + 1)):
@@ -189,7 +189,7 @@ def _walk(law: Law, k: int, head: int, source: Source) -> int:
 
 
 def permute_and_flip(
-    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, source: Source
+    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: Randomness
 ) -> np.ndarray:
     """The elected column of each row: in random order, the first accepted (McKenna, Sheldon 2020).
 
@@ -197,17 +197,17 @@ def permute_and_flip(
     amounts at most `spread` apart. Each coin is tossed at most once, so the first accepted in a uniformly random order
     is a uniform choice among all accepted; the best column always is.
     """
-    return _elect(_any_accepted, scores, eligible, epsilon, spread, source)
+    return _elect(_any_accepted, scores, eligible, epsilon, spread, randomness)
 
 
 def exponential_mechanism(
-    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, source: Source
+    scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: Randomness
 ) -> np.ndarray:
     """The elected column of each row, P(column) ∝ exp(ε·score/spread) (McSherry, Talwar 2007), by rejection."""
-    return _elect(_first_accepted, scores, eligible, epsilon, spread, source)
+    return _elect(_first_accepted, scores, eligible, epsilon, spread, randomness)
 
 
-def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fraction, source: Source) -> np.ndarray:
+def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fraction, randomness: Randomness) -> np.ndarray:
     for name, value in (("epsilon", epsilon), ("spread", spread)):
         if not isinstance(value, Fraction) or value <= 0:
             raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
@@ -217,7 +217,7 @@ def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fracti
     rate = epsilon * GRID / (spread + 6 * GRID)
     chosen = np.empty(len(losses), np.int64)
     for part in _chunks(*losses.shape):
-        chosen[part] = choose(losses[part], eligible[part], rate, source)
+        chosen[part] = choose(losses[part], eligible[part], rate, randomness)
     return chosen
 
 
@@ -232,32 +232,32 @@ def _losses(scores: np.ndarray, eligible: np.ndarray) -> np.ndarray:
     return np.where(eligible, best - units, 0)
 
 
-def _flip(losses: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
+def _flip(losses: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
     """Independent coins with P(heads) = exp(−loss·rate), exactly: double precision decides only beyond _MARGIN."""
-    bits = source.words(losses.size, np.uint64).reshape(losses.shape)
+    bits = randomness.words(losses.size, np.uint64).reshape(losses.shape)
     gap = np.exp(losses * -float(rate)) - bits * 2.0**-64
     heads = gap > 0
     for i in zip(*np.nonzero(np.abs(gap) <= _MARGIN), strict=True):
         chance = partial(exp_minus, int(losses[i]) * rate)
-        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, source).below(partial(floor_of, chance))
+        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, randomness).below(partial(floor_of, chance))
     return heads
 
 
-def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
-    accepted = eligible & _flip(losses, rate, source)
-    pick = integers_below(accepted.sum(axis=1), len(accepted), source)
+def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
+    accepted = eligible & _flip(losses, rate, randomness)
+    pick = integers_below(accepted.sum(axis=1), len(accepted), randomness)
     return (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
 
 
-def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, source: Source) -> np.ndarray:
+def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
     """Each round makes as many uniform proposals per undecided row as there are columns: P(none accepted) < 1/e."""
     columns, counts = np.argsort(~eligible, axis=1, kind="stable"), eligible.sum(axis=1)
     chosen, undecided = np.empty(len(losses), np.int64), np.arange(len(losses))
     while undecided.size:
         shape = undecided.size, losses.shape[1]
-        places = integers_below(np.repeat(counts[undecided], shape[1]), math.prod(shape), source).reshape(shape)
+        places = integers_below(np.repeat(counts[undecided], shape[1]), math.prod(shape), randomness).reshape(shape)
         proposals = np.take_along_axis(columns[undecided], places, axis=1)
-        accepted = _flip(np.take_along_axis(losses[undecided], proposals, axis=1), rate, source)
+        accepted = _flip(np.take_along_axis(losses[undecided], proposals, axis=1), rate, randomness)
         first, done = accepted.argmax(axis=1), accepted.any(axis=1)
         chosen[undecided[done]] = proposals[done, first[done]]
         undecided = undecided[~done]
@@ -267,32 +267,32 @@ def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, so
 # --- uniform choices
 
 
-def integers_below(bound: int | np.ndarray, n: int, source: Source) -> np.ndarray:
+def integers_below(bound: int | np.ndarray, n: int, randomness: Randomness) -> np.ndarray:
     """n integers, each uniform on 0…bound − 1 (one bound, or one for each): words below 2^64 mod bound are redrawn."""
     bounds = np.broadcast_to(np.asarray(bound), n)
     if bounds.dtype.kind not in "iu" or (n and not (0 < bounds.min() and bounds.max() < 2**63)):
         raise ValueError("a bound is a whole number from 1 to 2^63 − 1")
     bounds = bounds.astype(np.uint64)
     excess = (np.uint64(2**64 - 1) - bounds + np.uint64(1)) % bounds
-    bits = source.words(n, np.uint64).copy()
+    bits = randomness.words(n, np.uint64).copy()
     while (redraw := np.flatnonzero(bits < excess)).size:
-        bits[redraw] = source.words(redraw.size, np.uint64)
+        bits[redraw] = randomness.words(redraw.size, np.uint64)
     return (bits % bounds).astype(np.int64)
 
 
-def permutation(n: int, source: Source) -> np.ndarray:
+def permutation(n: int, randomness: Randomness) -> np.ndarray:
     """A uniformly random order of 0…n − 1: the order of n distinct random keys (all redrawn when two are equal)."""
     while True:
-        keys = source.words(n, np.uint64)
+        keys = randomness.words(n, np.uint64)
         order = np.argsort(keys)
         ranked = keys[order]
         if (ranked[1:] != ranked[:-1]).all():
             return order
 
 
-def uniform(n: int, source: Source) -> np.ndarray:
+def uniform(n: int, randomness: Randomness) -> np.ndarray:
     """n multiples of 2^−53 in [0, 1), each equally likely: for post-processing, never for noise."""
-    return (source.words(n, np.uint64) >> np.uint64(11)) * 2.0**-53
+    return (randomness.words(n, np.uint64) >> np.uint64(11)) * 2.0**-53
 
 
 def _chunks(rows: int, columns: int) -> Iterator[slice]:

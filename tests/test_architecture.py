@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("flows", "tasks", "steps_engine", "schemas")  # imports point from left to right
-NOISE, KEYS, CHARGE = "steps_engine/noise.py", "tasks/stores/keys.py", "tasks/charge.py"
+NOISE, KEYS, CHARGE = "steps_engine/noise.py", "tasks/stores/keys.py", "tasks/stages/charge.py"
 LONGEST_FUNCTION, LONGEST_MODULE = 50, 300
 
 Rule = Callable[[str, ast.Module], Iterator[str]]
@@ -72,7 +72,7 @@ def noise_is_drawn_in_one_place(path: str, tree: ast.Module) -> Iterator[str]:
 
 
 def budget_is_charged_in_one_place(path: str, tree: ast.Module) -> Iterator[str]:
-    """`charge` on a ledger may be called by tasks/charge.py alone; its definition is no call."""
+    """`charge` on a ledger may be called by tasks/stages/charge.py alone; its definition is no call."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call) and path != CHARGE)
     yield from (dotted(call) or call.attr for call in calls if isinstance(call, ast.Attribute) and call.attr == "charge")
 
@@ -97,19 +97,23 @@ def functions_and_modules_stay_short(path: str, tree: ast.Module) -> Iterator[st
 
 def no_seed_in_a_release(path: str, tree: ast.Module) -> Iterator[str]:
     """Seeded sources serve stand-ins and studies; a task of a release draws from the system alone."""
-    if path.startswith(("tasks/", "flows/")) and path not in ("tasks/standin.py", "flows/study.py", "tasks/study.py"):
-        yield from (name for name in imported(tree) if name.endswith("SeededSource"))
+    if path.startswith(("tasks/", "flows/")) and path not in (
+        "tasks/studies/standin.py",
+        "flows/study.py",
+        "tasks/studies/points.py",
+    ):
+        yield from (name for name in imported(tree) if name.endswith("SeededRandomness"))
 
 
 CONTROLS: dict[Rule, tuple[str, str]] = {
-    imports_point_one_way: ("schemas/x.py", "def f():\n    from tasks.plan import plan"),
+    imports_point_one_way: ("schemas/x.py", "def f():\n    from tasks.stages.plan import plan"),
     prefect_stays_in_flows: ("tasks/x.py", "import prefect.states"),
     engine_is_pure: ("steps_engine/x.py", "from pathlib import Path"),
     noise_is_drawn_in_one_place: ("steps_engine/x.py", "import numpy as np\nnp.random.default_rng()"),
     budget_is_charged_in_one_place: ("tasks/x.py", "store.ledger.charge(request)"),
     nothing_foreign_is_run: ("tasks/x.py", "import pickle"),
     functions_and_modules_stay_short: ("tasks/x.py", "def f():\n" + "    x = 1\n" * LONGEST_FUNCTION),
-    no_seed_in_a_release: ("tasks/sanitize.py", "from steps_engine.noise import SeededSource"),
+    no_seed_in_a_release: ("tasks/stages/sanitize.py", "from steps_engine.noise import SeededRandomness"),
 }
 MORE_CONTROLS = [
     (noise_is_drawn_in_one_place, "tasks/x.py", "import random"),

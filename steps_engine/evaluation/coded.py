@@ -102,19 +102,19 @@ def tally(codes: np.ndarray, sizes: Sequence[int], weight: np.ndarray) -> tuple[
     return cell, np.bincount(place, weight)
 
 
-def sample(table: Coded, rows: int, source) -> Coded:
+def sample(table: Coded, rows: int, randomness) -> Coded:
     """So many records drawn without replacement, where there are more."""
     if table.total <= rows:
         return table
-    drawn = np.searchsorted(np.cumsum(table.counts), permutation(table.total, source)[:rows], side="right")
+    drawn = np.searchsorted(np.cumsum(table.counts), permutation(table.total, randomness)[:rows], side="right")
     taken, weight = np.unique(drawn, return_counts=True)
     return Coded(table.names, table.sizes, table.codes[taken], weight)
 
 
-def resample(table: Coded, rows: int, source) -> Coded:
+def resample(table: Coded, rows: int, randomness) -> Coded:
     """A bootstrap: `rows` records drawn with replacement."""
     ends = np.cumsum(table.counts)
-    drawn = np.searchsorted(ends, integers_below(int(ends[-1]), rows, source), side="right")
+    drawn = np.searchsorted(ends, integers_below(int(ends[-1]), rows, randomness), side="right")
     return Coded(table.names, table.sizes, table.codes, np.bincount(drawn, minlength=len(table.codes)))
 
 

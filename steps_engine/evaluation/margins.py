@@ -37,9 +37,7 @@ def margins(original: Coded, synthetics: Sequence[Coded], ways: int) -> Margins:
     distance = np.mean([_distances(rows, chosen) for rows in stacks], axis=0)
     order = np.argsort(-distance, kind="stable")[:WORST]
     worst = tuple((tuple(original.names[j] for j in chosen[i]), float(distance[i])) for i in order)
-    return Margins(
-        ways, len(chosen), comb(len(original.names), ways), float(distance.mean()), float(distance.max()), worst
-    )
+    return Margins(ways, len(chosen), comb(len(original.names), ways), float(distance.mean()), float(distance.max()), worst)
 
 
 def subsets(attributes: int, ways: int, limit: int | None = None) -> np.ndarray:

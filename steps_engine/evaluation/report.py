@@ -50,7 +50,7 @@ class Evaluation:
 def evaluate(
     original: Coded,
     synthetics: Sequence[Coded],
-    source,
+    randomness,
     options: Options = Options(),  # noqa: B008  frozen
     regression: Comparison | None = None,
 ) -> Evaluation:
@@ -58,7 +58,7 @@ def evaluate(
     must_compare(original, synthetics)
     return Evaluation(
         rows=(original.total, *(synthetic.total for synthetic in synthetics)),
-        specks=specks(original, synthetics, source, options.classifier, options.cross_fit, options.null),
+        specks=specks(original, synthetics, randomness, options.classifier, options.cross_fit, options.null),
         margins=tuple(margins(original, synthetics, ways) for ways in (1, 2, 3)),
         association=association(original, synthetics),
         regression=regression,

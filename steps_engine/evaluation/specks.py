@@ -46,7 +46,7 @@ class _Fit:
 
 
 def specks(
-    original: Coded, synthetics: Sequence[Coded], source, classifier: str = "auto", cross_fit: int = 0, null: int = 10
+    original: Coded, synthetics: Sequence[Coded], randomness, classifier: str = "auto", cross_fit: int = 0, null: int = 10
 ) -> Specks:
     """Fit on the stacked records (in-sample as in the paper, or cross-fitted in `cross_fit` folds), compare the scores.
 
@@ -57,9 +57,9 @@ def specks(
         raise SpecError(f"cross_fit is 0 (in-sample) or at least 2 folds, null at least 0; got {cross_fit} and {null}")
     name = resolve(classifier, original.sizes)
     learn = find_classifier(name)
-    fits = [_fit(stack(original, synthetic), learn, cross_fit, source) for synthetic in synthetics]
+    fits = [_fit(stack(original, synthetic), learn, cross_fit, randomness) for synthetic in synthetics]
     size = round(np.mean([synthetic.total for synthetic in synthetics]))
-    nulls = [_fit(stack(original, resample(original, size, source)), learn, cross_fit, source) for _ in range(null)]
+    nulls = [_fit(stack(original, resample(original, size, randomness)), learn, cross_fit, randomness) for _ in range(null)]
     distances = [_ks(fit) for fit in fits]
     ks, pmse = float(np.mean(distances)), float(np.mean([_pmse(fit) for fit in fits]))
     null_ks, null_pmse = (float(np.mean([f(fit) for fit in nulls])) if nulls else None for f in (_ks, _pmse))
@@ -79,18 +79,18 @@ def specks(
     )
 
 
-def _fit(rows: Stack, learn: Classifier, folds: int, source) -> _Fit:
+def _fit(rows: Stack, learn: Classifier, folds: int, randomness) -> _Fit:
     if folds:
-        return _cross_fit(rows, learn, folds, source)
+        return _cross_fit(rows, learn, folds, randomness)
     scores = learn(rows.codes, rows.sizes, rows.original, rows.synthetic)
     return _Fit(scores.probability, rows.original, rows.synthetic, scores.converged, scores.separated)
 
 
-def _cross_fit(rows: Stack, learn: Classifier, folds: int, source) -> _Fit:
+def _cross_fit(rows: Stack, learn: Classifier, folds: int, randomness) -> _Fit:
     """Each record is scored by a fit on the other folds' records."""
     if min(rows.original.sum(), rows.synthetic.sum()) < folds:
         raise SpecError(f"{folds} folds need at least {folds} records in the original and in each synthetic set")
-    zeros, ones = (_deal(count, folds, source) for count in (rows.original, rows.synthetic))
+    zeros, ones = (_deal(count, folds, randomness) for count in (rows.original, rows.synthetic))
     all_scores = [
         learn(rows.codes, rows.sizes, rows.original - zeros[fold], rows.synthetic - ones[fold]) for fold in range(folds)
     ]
@@ -103,10 +103,10 @@ def _cross_fit(rows: Stack, learn: Classifier, folds: int, source) -> _Fit:
     )
 
 
-def _deal(count: np.ndarray, folds: int, source) -> np.ndarray:
+def _deal(count: np.ndarray, folds: int, randomness) -> np.ndarray:
     """Records of each distinct row in each fold: the records are shuffled and dealt in turn."""
     row = np.repeat(np.arange(len(count)), count.astype(np.int64))
-    fold = permutation(len(row), source) % folds
+    fold = permutation(len(row), randomness) % folds
     return np.bincount(fold * len(count) + row, minlength=folds * len(count)).reshape(folds, -1).astype(float)
 
 

@@ -15,24 +15,24 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from schemas.domain import Domain
 from schemas.errors import SpecError
-from schemas.release import Method, Release, ReleaseSpec, check_order
-from steps_engine.baselines.privbayes import fit_privbayes, make_privbayes_plan, synthesize_privbayes
-from steps_engine.cascade import fit
-from steps_engine.cascade_plan import make_cascade_plan
-from steps_engine.choosing import decided
-from steps_engine.consistency import correct
-from steps_engine.counting import Counts, count_codes
-from steps_engine.decompositions import make_plan as choose_plan
-from steps_engine.encoding import encode
-from steps_engine.noise import Source, integers_below
-from steps_engine.planning import make_plan
-from steps_engine.sanitize import sanitize
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Release, ReleaseSpec, check_order
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.domain.encoding import encode
+from steps_engine.methods.cascade.growth import fit
+from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.synthesize import synthesize_cascade
+from steps_engine.methods.choosing import decided
+from steps_engine.methods.privbayes.network import fit_privbayes, make_privbayes_plan, synthesize_privbayes
+from steps_engine.methods.registry import make_plan as choose_plan
+from steps_engine.methods.tree.correct import correct
+from steps_engine.methods.tree.plan import make_plan
+from steps_engine.methods.tree.sanitize import sanitize
+from steps_engine.methods.tree.structure import build_tree
+from steps_engine.methods.tree.synthesize import synthesize
+from steps_engine.noise import Randomness, integers_below
 from steps_engine.studies.printed import correct_as_printed
-from steps_engine.synthesis import synthesize
-from steps_engine.tree import build_tree
-from steps_engine.walk import synthesize_cascade
 
 Kind = Literal["tree", "printed", "cascade", "auto", "privbayes", "bootstrap", "original"]
 
@@ -77,35 +77,41 @@ class StudyMethod:
         return self.settings.get("sets", {}).get("budget", "split")
 
 
-def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> list[pd.DataFrame]:
     """m synthetic frames."""
-    return _KINDS[method.kind](method, original, epsilon, sets, source)
+    return _KINDS[method.kind](method, original, epsilon, sets, randomness)
 
 
-def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> list[pd.DataFrame]:
     """The engine of `steps run`, from plan to records; `printed` exchanges the correction."""
     release = asked_release(method, original, epsilon, sets)
-    plan = make_plan(release, source)
-    tree = build_tree(original.domain, plan, original.counts, source)
+    plan = make_plan(release, randomness)
+    tree = build_tree(original.domain, plan, original.counts, randomness)
     correction = correct_as_printed if method.kind == "printed" else correct
-    consistent = correction(tree, sanitize(tree, original.counts, plan, source), plan, source)
-    return [synthesize(tree, consistent, i, source).to_pandas() for i in range(1, sets + 1)]
+    consistent = correction(tree, sanitize(tree, original.counts, plan, randomness), plan, randomness)
+    return [synthesize(tree, consistent, i, randomness).to_pandas() for i in range(1, sets + 1)]
 
 
-def _network_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+def _network_sets(
+    method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness
+) -> list[pd.DataFrame]:
     """Plan, fit and walk; of PrivBayes plan, fit and sample."""
     make, learn, walk = _NETWORKS[method.kind]
     plan = make(asked_release(method, original, epsilon, sets))
-    learnt = learn(original.domain, plan, original.counts, source)
-    return [walk(original.domain, plan, learnt, i, source).to_pandas() for i in range(1, sets + 1)]
+    learnt = learn(original.domain, plan, original.counts, randomness)
+    return [walk(original.domain, plan, learnt, i, randomness).to_pandas() for i in range(1, sets + 1)]
 
 
-def _chosen_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+def _chosen_sets(
+    method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness
+) -> list[pd.DataFrame]:
     """What the plan takes, asked for by name."""
     release = asked_release(method, original, epsilon, sets)
     taken = decided(release, choose_plan(release).decomposition).spec.method
     kind = "cascade" if taken.decomposition == "cascade" else "tree"
-    return draw_sets(replace(method, kind=kind, settings=taken.model_dump(exclude_none=True)), original, epsilon, sets, source)
+    return draw_sets(
+        replace(method, kind=kind, settings=taken.model_dump(exclude_none=True)), original, epsilon, sets, randomness
+    )
 
 
 def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
@@ -117,13 +123,15 @@ def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: i
     return Release(spec=spec, domain=original.domain, folder=".")
 
 
-def _bootstrap(_method: StudyMethod, original: Original, _epsilon: str, sets: int, source: Source) -> list[pd.DataFrame]:
+def _bootstrap(
+    _method: StudyMethod, original: Original, _epsilon: str, sets: int, randomness: Randomness
+) -> list[pd.DataFrame]:
     """Another sample of the same people: what no private method can be expected to beat."""
     rows = len(original.frame)
-    return [original.frame.iloc[integers_below(rows, rows, source)].reset_index(drop=True) for _ in range(sets)]
+    return [original.frame.iloc[integers_below(rows, rows, randomness)].reset_index(drop=True) for _ in range(sets)]
 
 
-def _original(_method: StudyMethod, original: Original, _epsilon: str, _sets: int, _source: Source) -> list[pd.DataFrame]:
+def _original(_method: StudyMethod, original: Original, _epsilon: str, _sets: int, _source: Randomness) -> list[pd.DataFrame]:
     return [original.frame]
 
 

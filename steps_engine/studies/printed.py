@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine.consistency import ConsistentCounts
-from steps_engine.nodes import Tree
-from steps_engine.noise import Source
-from steps_engine.sanitize import NoisyCounts
-from steps_engine.whole import round_keeping_sums
+from steps_engine.domain.nodes import Tree
+from steps_engine.inference.rounding import round_keeping_sums
+from steps_engine.methods.tree.correct import ConsistentCounts
+from steps_engine.methods.tree.sanitize import NoisyCounts
+from steps_engine.noise import Randomness
 
 
 def as_printed(tree: Tree, noisy: list[np.ndarray]) -> list[np.ndarray]:
@@ -33,19 +33,19 @@ def as_printed(tree: Tree, noisy: list[np.ndarray]) -> list[np.ndarray]:
     return [*result, z[-1]]
 
 
-def correct_as_printed(tree: Tree, noisy: NoisyCounts, plan: Plan, source: Source) -> ConsistentCounts:
+def correct_as_printed(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: Randomness) -> ConsistentCounts:
     """n̄ of every set; its rows come from the leaves, negative counts cut to zero, scaled to n, rounded."""
     total = np.array([noisy.total])
     sets = [as_printed(tree, [total, *(layer[i] for layer in noisy.layers)]) for i in range(plan.sets)]
-    whole = [np.stack([_rounded(tree.layers[-1].cell, each[-1], noisy.total, source) for each in sets])]
+    whole = [np.stack([_rounded(tree.layers[-1].cell, each[-1], noisy.total, randomness) for each in sets])]
     above = [np.zeros((plan.sets, width), dtype=np.int64) for width in tree.widths()[:-1]]
     estimates = tuple(np.mean(layer, axis=0) for layer in zip(*sets, strict=True))
     return ConsistentCounts(estimates, tuple(np.full(len(each), np.nan) for each in estimates), (*above, *whole))
 
 
-def _rounded(cell: np.ndarray, leaves: np.ndarray, total: int, source: Source) -> np.ndarray:
+def _rounded(cell: np.ndarray, leaves: np.ndarray, total: int, randomness: Randomness) -> np.ndarray:
     cut = np.where(cell >= 0, np.maximum(leaves, 0.0), 0.0)
     if not cut.any():
         return np.zeros(len(cut), dtype=np.int64)
     scaled = cut * (total / cut.sum())
-    return round_keeping_sums(scaled, np.array([len(scaled)]), np.array([total]), source)
+    return round_keeping_sums(scaled, np.array([len(scaled)]), np.array([total]), randomness)

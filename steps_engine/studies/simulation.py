@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from schemas.domain import Domain
+from schemas.spec.domain import Domain
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.evaluation.regression import Estimates, Model, fit
-from steps_engine.noise import SeededSource, Source, integers_below, uniform
+from steps_engine.noise import Randomness, SeededRandomness, integers_below, uniform
 from steps_engine.studies.methods import Original, StudyMethod, draw_sets
 
 EPSILONS = ("0.5", "2", "5", "10")
@@ -73,9 +73,9 @@ def _frame(codes: Sequence[np.ndarray]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Categorical.from_codes(code, list(map(str, range(k)))) for (name, k), code in pairs})
 
 
-def normal(n: int, source: Source) -> np.ndarray:
+def normal(n: int, randomness: Randomness) -> np.ndarray:
     """Standard normal numbers: quantiles of uniform ones, taken from the middle of their steps of 2^−53."""
-    return ndtri(uniform(n, source) + 2.0**-54)
+    return ndtri(uniform(n, randomness) + 2.0**-54)
 
 
 TRUTHS = {
@@ -85,26 +85,26 @@ TRUTHS = {
     ),
     2: Truth(
         2, Model("saturated", "y ~ 0 + x1:x2:x3:x4", "ridge"),
-        tuple(normal(120, SeededSource(SATURATED_SEED)).tolist()), (-6, 6),
+        tuple(normal(120, SeededRandomness(SATURATED_SEED)).tolist()), (-6, 6),
     ),
 }  # fmt: skip
 
 
-def simulate(truth: Truth, rows: int, source: Source) -> pd.DataFrame:
+def simulate(truth: Truth, rows: int, randomness: Randomness) -> pd.DataFrame:
     """X uniform on its categories, Y = E(Y|X) + a standard normal error."""
-    frame = _frame([integers_below(k, rows, source) for k in CATEGORIES.values()])
-    return frame.assign(y=truth.mean(frame, np.array(truth.coefficients)) + normal(rows, source))
+    frame = _frame([integers_below(k, rows, randomness) for k in CATEGORIES.values()])
+    return frame.assign(y=truth.mean(frame, np.array(truth.coefficients)) + normal(rows, randomness))
 
 
 def simulation_figures(
-    method: StudyMethod, truth: Truth, rows: int, epsilon: str, sets: int, sample: SeededSource, source: Source
+    method: StudyMethod, truth: Truth, rows: int, epsilon: str, sets: int, sample: SeededRandomness, randomness: Randomness
 ) -> Figures:
     """Estimate and 95% interval of each coefficient from m sets, and the squared error of predicting 100 new rows.
 
     `sample` seeds the original and the test rows: every method and ε sees the same data in the same repeat.
     """
     original = Original(truth.domain, simulate(truth, rows, sample.child("original")))
-    fits = [truth.fit(with_all_categories(frame)) for frame in draw_sets(method, original, epsilon, sets, source)]
+    fits = [truth.fit(with_all_categories(frame)) for frame in draw_sets(method, original, epsilon, sets, randomness)]
     value, low, high = _combined(fits, method)
     test = simulate(truth, TEST_ROWS, sample.child("test"))
     error = test["y"].to_numpy() - truth.mean(test, np.nan_to_num(value))

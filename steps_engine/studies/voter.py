@@ -8,18 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from schemas.domain import Domain
 from schemas.errors import SpecError
-from steps_engine.encoding import encode
+from schemas.spec.domain import Domain
+from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.association import Association, association
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.comparison import Comparison, compare
 from steps_engine.evaluation.margins import margins
 from steps_engine.evaluation.regression import MODELS
 from steps_engine.evaluation.specks import specks
-from steps_engine.noise import Source
-from steps_engine.standin import COLUMNS, TRAITS
+from steps_engine.noise import Randomness
 from steps_engine.studies.methods import Original, StudyMethod, draw_sets
+from steps_engine.studies.standin import COLUMNS, TRAITS
 
 LOG_EPSILONS = (-2, -1, 0, 1, 2)
 EPSILONS = tuple(f"{math.exp(k):.9f}".rstrip("0").rstrip(".") for k in LOG_EPSILONS)
@@ -50,12 +50,12 @@ def check_voter_domain(domain: Domain) -> None:
         raise SpecError(f"the voter study needs the attributes {', '.join(COLUMNS)}; the domain has {', '.join(domain.names)}.")
 
 
-def voter_figures(method: StudyMethod, original: Original, epsilon: str, sets: int, source: Source) -> Figures:
+def voter_figures(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> Figures:
     """SPECKS, χ² agreement, overlap of the difference-in-differences intervals, and margins of one repeat."""
     domain = original.domain
-    codes = [encode(frame, domain) for frame in draw_sets(method, original, epsilon, sets, source)]
+    codes = [encode(frame, domain) for frame in draw_sets(method, original, epsilon, sets, randomness)]
     reference, *coded = (Coded(domain.names, domain.sizes, each) for each in (original.codes, *codes))
-    found = specks(reference, coded, source, "logistic_interactions", null=0)
+    found = specks(reference, coded, randomness, "logistic_interactions", null=0)
     figures: Figures = {("ks", ""): found.ks, ("pmse", ""): found.pmse, ("converged", ""): float(found.converged)}
     figures |= {("tvd", str(ways)): margins(reference, coded, ways).mean for ways in (1, 2, 3)}
     figures |= _associations(association(reference, coded))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ..prefect_server import PrefectServer
-from .small import Small, make_small
+from tests.flows.small import Small, make_small
+from tests.prefect_server import PrefectServer
 
 
 @pytest.fixture

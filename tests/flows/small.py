@@ -97,12 +97,12 @@ def leaks(*places: Path, inside: str = "confidential") -> list[str]:
 
 def drawn(small: Small) -> tuple:
     """The small release up to its noise, by plain functions: home, release, plan, cells, tree, noisy counts."""
-    from schemas.release import load_release
-    from tasks.build_tree import build_tree
-    from tasks.charge import charge
-    from tasks.discretize import discretize
-    from tasks.plan import plan
-    from tasks.sanitize import sanitize
+    from schemas.spec.release import load_release
+    from tasks.stages.build import build_tree
+    from tasks.stages.charge import charge
+    from tasks.stages.discretize import discretize
+    from tasks.stages.plan import plan
+    from tasks.stages.sanitize import sanitize
     from tasks.stores.home import Home
     from tasks.stores.ledger import open_ledger
 

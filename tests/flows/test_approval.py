@@ -6,8 +6,7 @@ import pytest
 
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-
-from .small import Small
+from tests.flows.small import Small
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from .small import STRANGER, Small, write_records
+from tests.flows.small import STRANGER, Small, write_records
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("prefect", "great_expectations", "pandas", "pyarrow", "duckdb", "sqlalchemy", "sklearn", "matplotlib", "rich")

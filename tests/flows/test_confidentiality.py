@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.stages import fit_for_public
+from flows.runtime.stages import fit_for_public
 from schemas.errors import SpecError, StepsError
 from tasks.stores.home import Home
-
-from ..prefect_server import PREFECT_HOME, PrefectServer
-from .small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records
+from tests.flows.small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records
+from tests.prefect_server import PREFECT_HOME, PrefectServer
 
 
 def stored_by_prefect(server: PrefectServer) -> list[Path]:
@@ -30,7 +29,7 @@ def test_no_canary_reaches_prefect_the_terminal_or_the_open_part_of_the_home(
 
     small.write(name="canary-2")
     with monkeypatch.context() as broken:  # an exception that quotes a record, deep in a stage
-        broken.setattr("steps_engine.sanitize.sanitize", _quote_a_record)
+        broken.setattr("steps_engine.methods.tree.sanitize.sanitize", _quote_a_record)
         said.append(steps("run", small.release))
     assert said[1].code == 1 and "ValueError" in said[1].err and "confidential/errors" in said[1].err
 
@@ -101,9 +100,9 @@ def test_an_error_leaves_a_stage_without_cause_context_or_foreign_text(small: Sm
 
 
 def test_correcting_synthesizing_and_publishing_need_nothing_confidential(small: Small):
-    from tasks.correct import correct
-    from tasks.publication import publish_release
-    from tasks.synthesize import synthesize
+    from tasks.stages.correct import correct
+    from tasks.stages.publish import publish_release
+    from tasks.stages.synthesize import synthesize
 
     home, asked, planned, _, tree, noisy = drawn(small)
     (small.home / "confidential").rename(small.folder / "elsewhere")
@@ -116,10 +115,10 @@ def test_correcting_synthesizing_and_publishing_need_nothing_confidential(small:
 
 @pytest.mark.parametrize("most, says", [(400, True), (2 * 10**7, False)])
 def test_an_evaluation_of_many_rows_takes_some_of_them_and_says_so(small: Small, monkeypatch: pytest.MonkeyPatch, most, says):
-    from tasks import evaluate
-    from tasks.correct import correct
-    from tasks.publication import publish_release
-    from tasks.synthesize import synthesize
+    from tasks.stages import evaluate
+    from tasks.stages.correct import correct
+    from tasks.stages.publish import publish_release
+    from tasks.stages.synthesize import synthesize
 
     monkeypatch.setattr(evaluate, "MOST_VALUES", most)
     home, asked, planned, cells, tree, noisy = drawn(small)

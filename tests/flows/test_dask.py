@@ -20,10 +20,9 @@ import pytest
 from schemas.errors import InfrastructureFault, SpecError, StepsError
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-
-from ..postgres import running_server
-from .conftest import steps_in
-from .small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
+from tests.flows.conftest import steps_in
+from tests.flows.small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
+from tests.postgres import running_server
 
 pytest.importorskip("prefect_dask", reason='prefect-dask is not installed: pip install "steps-release[dask]"')
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
@@ -122,7 +121,7 @@ def _release_twice(small: Small, patch: pytest.MonkeyPatch) -> Both:
 def run_on_cluster(path: Path, home: Path) -> dict[str, Any]:
     """The flow as a process that is started with STEPS_DASK has it."""
     from flows.release import release
-    from flows.runners import task_runner
+    from flows.runtime.task_runners import task_runner
 
     return release.with_options(task_runner=task_runner())(release=str(path), home=str(home))
 
@@ -154,7 +153,7 @@ def test_a_release_on_a_cluster_is_charged_once_in_the_ledger_that_all_share(bot
 
 @pytest.mark.postgres
 def test_files_and_sets_are_tasks_of_their_own_on_a_cluster_and_one_task_without(both: Both):
-    from .test_release_flow import task_runs
+    from tests.flows.test_release_flow import task_runs
 
     ran = {name: [run.name for run in task_runs(_flow_run(f"release {name}"))] for name in ("embedded-1", "shared-1")}
     assert ran["shared-1"].count("count files") == FILES and {"synthesize 1", "synthesize 2"} <= set(ran["shared-1"])
@@ -195,8 +194,8 @@ def handed_out(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     """Runs a stage on the cluster, once per item."""
     from prefect import flow, unmapped
 
-    from flows.runners import all_of, hand_out, task_runner
-    from flows.stages import stage
+    from flows.runtime.stages import stage
+    from flows.runtime.task_runners import all_of, hand_out, task_runner
 
     monkeypatch.setenv("STEPS_DASK", scheduler)
 
@@ -248,8 +247,8 @@ def test_a_worker_that_dies_is_a_fault_of_the_infrastructure(tmp_path, handed_ou
 
 
 def test_a_set_made_twice_at_the_same_time_is_one_set(tmp_path, handed_out):
-    from tasks.correct import correct
-    from tasks.synthesize import synthesize_set
+    from tasks.stages.correct import correct
+    from tasks.stages.synthesize import synthesize_set
 
     small = make_folder(tmp_path, rows=2_003)
     home, asked, planned, _, tree, noisy = drawn(small)
@@ -261,9 +260,9 @@ def test_a_set_made_twice_at_the_same_time_is_one_set(tmp_path, handed_out):
 
 
 def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, scheduler, monkeypatch: pytest.MonkeyPatch):
-    from flows.runners import task_runner
+    from flows.runtime.task_runners import task_runner
     from flows.study import study
-    from tasks.study import ask, compute, grid, read_points
+    from tasks.studies.points import ask, compute, grid, read_points
 
     asked = {"name": "simulation", "repeats": 1, "epsilon": ["2"], "method": ["steps"]}
     points = list(grid(ask(**asked), ""))
@@ -280,7 +279,7 @@ def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, sch
 def test_a_local_cluster_listens_on_loopback_behind_keys_and_shows_no_pages():
     from distributed import Client
 
-    from flows.runners import _local_cluster
+    from flows.runtime.task_runners import _local_cluster
 
     with _local_cluster(1) as cluster:
         address, server = cluster.scheduler_address, cluster.scheduler.http_server
@@ -304,7 +303,7 @@ def call_without_keys(port: int) -> bytes:
 
 @pytest.mark.parametrize("setting", ["2", "local:0", "local", "http://host:1", "tcp://host", "tcp://host:1/x", "local:2 "])
 def test_a_setting_that_cannot_be_is_refused_with_what_can(setting: str, monkeypatch: pytest.MonkeyPatch):
-    from flows.runners import task_runner
+    from flows.runtime.task_runners import task_runner
 
     monkeypatch.setenv("STEPS_DASK", setting)
     with pytest.raises(SpecError, match="local:2, tcp://host:port or tls://host:port"):
@@ -314,7 +313,7 @@ def test_a_setting_that_cannot_be_is_refused_with_what_can(setting: str, monkeyp
 def test_without_the_setting_nothing_changes(monkeypatch: pytest.MonkeyPatch):
     from prefect.task_runners import ThreadPoolTaskRunner
 
-    from flows.runners import task_runner
+    from flows.runtime.task_runners import task_runner
 
     for unset in (None, ""):
         monkeypatch.delenv("STEPS_DASK", raising=False) if unset is None else monkeypatch.setenv("STEPS_DASK", unset)

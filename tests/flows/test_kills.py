@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ..prefect_server import PrefectServer
-from .small import Small, leaks
+from tests.flows.small import Small, leaks
+from tests.prefect_server import PrefectServer
 
 ROOT = Path(__file__).parents[2]
 STAGES = "plan, validate, discretize, charge, build tree, sanitize, correct, synthesize, publish, evaluate, forget".split(", ")

@@ -14,10 +14,9 @@ from schemas.errors import BudgetRefused, EvidenceBroken
 from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-
-from .conftest import Said, steps_in
-from .small import RELEASE, STRANGER, Small, make_small, write_records
-from .without_prefect import run_stages
+from tests.flows.conftest import Said, steps_in
+from tests.flows.small import RELEASE, STRANGER, Small, make_small, write_records
+from tests.flows.without_prefect import run_stages
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -280,7 +279,7 @@ def test_an_audit_passes_a_sound_home_and_fails_on_one_flipped_byte(small: Small
 def test_only_faults_of_the_infrastructure_are_tried_again(small: Small, monkeypatch: pytest.MonkeyPatch):
     from prefect import flow
 
-    from flows import stages
+    from flows.runtime import stages
     from schemas.errors import InfrastructureFault, SpecError, StepsError
 
     monkeypatch.setattr(stages, "exponential_backoff", lambda factor: [0.01] * stages.RETRIES)
@@ -330,7 +329,17 @@ def test_csv_is_published_on_request(small: Small, steps):
     assert steps("verify", folder).code == 0
 
 
-@pytest.mark.parametrize("method", ["decomposition: flat", "decomposition: uh, layers: 2", "decomposition: tree, elect: {layers: 1}", "decomposition: cascade", "decomposition: privbayes", "decomposition: auto"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "decomposition: flat",
+        "decomposition: uh, layers: 2",
+        "decomposition: tree, elect: {layers: 1}",
+        "decomposition: cascade",
+        "decomposition: privbayes",
+        "decomposition: auto",
+    ],
+)
 def test_every_way_to_decompose_resumes_under_one_charge(small: Small, steps, monkeypatch: pytest.MonkeyPatch, method: str):
     granted(steps, "0.5")
     small.write(release=RELEASE.replace("decomposition: tree, order: [region]", method))

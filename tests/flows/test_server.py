@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from .small import Small, make_small
+from tests.flows.small import Small, make_small
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240  # seconds, on a busy machine

@@ -12,23 +12,22 @@ import signal
 import sys
 from pathlib import Path
 
-from schemas.release import load_release
-from tasks.audit import bundles, check_bundle, check_ledger, must_be_current
-from tasks.build_tree import build_tree
-from tasks.charge import charge
-from tasks.correct import correct
-from tasks.discretize import discretize
-from tasks.evaluate import evaluate
-from tasks.forget import forget_exact_counts
-from tasks.plan import plan
-from tasks.publication import publish_release
-from tasks.sanitize import sanitize
+from schemas.spec.release import load_release
+from tasks.stages.audit import bundles, check_bundle, check_ledger, must_be_current
+from tasks.stages.build import build_tree
+from tasks.stages.charge import charge
+from tasks.stages.correct import correct
+from tasks.stages.discretize import discretize
+from tasks.stages.evaluate import evaluate
+from tasks.stages.forget import forget_exact_counts
+from tasks.stages.plan import plan
+from tasks.stages.publish import publish_release
+from tasks.stages.sanitize import sanitize
+from tasks.stages.synthesize import synthesize
+from tasks.stages.validate import silent_gx, validate
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tasks.synthesize import synthesize
-from tasks.validate import quiet_gx, validate
-
-from .small import leaks
+from tests.flows.small import leaks
 
 stage_now = "start"
 
@@ -147,7 +146,7 @@ def attempt(step: int, stage: str, folder: Path, path: Path) -> dict:
 
 
 if __name__ == "__main__":
-    quiet_gx()
+    silent_gx()
     root, path = Path(sys.argv[1]), Path(sys.argv[2])
     rehearsal = granted_home(root / "rehearsal")
     stages = in_child(lambda writer: killed_at(None, rehearsal, path, writer))[1][0]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import yaml
 from schemas.budget import parse_nanos, show_nanos
-from schemas.domain import load_domain
 from schemas.errors import SpecError
-from schemas.release import load_release
+from schemas.spec import yaml
+from schemas.spec.domain import load_domain
+from schemas.spec.release import load_release
 
 DATASET = """\
 name: wages
@@ -166,7 +166,7 @@ BAD_DATASETS = {
     "a rule on nothing": (('{sector: "yes", age: [18, 19]}', "{sectr: a}"), "there is no attribute 'sectr'"),
     "a rule on no category": (('sector: "yes"', "sector: maybe"), "no category 'maybe'"),
     "a rule off the bin edges": (("{from: 50}", "{from: 51}"), "line 12.*where bins do"),
-    "a rule on a value that cannot be missing": (("sector: \"no\"}", "sector: null}"), "no missing category"),
+    "a rule on a value that cannot be missing": (('sector: "no"}', "sector: null}"), "no missing category"),
     "the person as an attribute": (("column: person", "column: age"), "cannot be released"),
     "dropping without a column": (("column: person, ", ""), "needs the column"),
     "a date that is none": (("2000-01-01", "2000-13-01"), "must be a date"),

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import numpy as np
 
-from schemas.domain import Domain
-from schemas.release import Method, Release, ReleaseSpec
-from steps_engine.counting import Counts, count_codes
+from schemas.spec.domain import Domain
+from schemas.spec.release import Method, Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
 
 
 def domain(*sizes: int, rules: tuple = (), **more) -> Domain:

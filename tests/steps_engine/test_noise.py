@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from steps_engine import laws, noise
-from steps_engine.noise import SeededSource, SystemSource
+from steps_engine.noise import SeededRandomness, SystemRandomness
 
 ACCEPTED, REJECTED = 1e-3, 1e-9  # p-values: what holds lies above the first, what does not below the second
 
@@ -65,7 +65,7 @@ def p_value(draws: np.ndarray, scale: float) -> float:
 @pytest.mark.parametrize("scale", ["1/3", "1", "15", "32", "33", "111", "70000/3", "1000000000", "1099511627776"])
 def test_noise_is_accepted_at_its_scale_and_rejected_ten_percent_off(scale):
     scale = Fraction(scale)
-    draws = noise.two_sided_geometric(scale, 400_000, SeededSource(("law", str(scale))))
+    draws = noise.two_sided_geometric(scale, 400_000, SeededRandomness(("law", str(scale))))
     assert p_value(draws, float(scale)) > ACCEPTED
     assert p_value(draws, 0.9 * float(scale)) < REJECTED
     assert p_value(draws, 1.1 * float(scale)) < REJECTED
@@ -73,7 +73,7 @@ def test_noise_is_accepted_at_its_scale_and_rejected_ten_percent_off(scale):
 
 @pytest.mark.parametrize("scale", [Fraction(15), Fraction(100)])
 def test_a_tail_cut_off_is_rejected(scale):
-    draws = noise.two_sided_geometric(scale, 400_000, SeededSource("tail"))
+    draws = noise.two_sided_geometric(scale, 400_000, SeededRandomness("tail"))
     assert p_value(np.clip(draws, -6 * int(scale), 6 * int(scale)), float(scale)) < REJECTED
 
 
@@ -86,7 +86,7 @@ def test_noise_has_the_law_of_the_opendp_sampler():
     edges.sort()
 
     def agreement(scale: Fraction) -> float:
-        ours = noise.two_sided_geometric(scale, 400_000, SeededSource("opendp"))
+        ours = noise.two_sided_geometric(scale, 400_000, SeededRandomness("opendp"))
         table = [np.bincount(np.searchsorted(edges, x, "right"), minlength=edges.size + 1) for x in (ours, theirs)]
         return stats.chi2_contingency(table).pvalue
 
@@ -98,7 +98,7 @@ def test_noise_has_the_law_of_the_opendp_sampler():
 
 @pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1, 1000), Fraction(1, 10**9), Fraction(1, 10**40)])
 def test_a_tiny_scale_leaves_counts_as_they_are(scale):
-    assert not noise.two_sided_geometric(scale, 100_000, SeededSource(1)).any()
+    assert not noise.two_sided_geometric(scale, 100_000, SeededRandomness(1)).any()
 
 
 def test_variance_is_the_second_moment_of_the_law():
@@ -173,9 +173,9 @@ def test_bits_that_equal_a_threshold_are_refined_until_they_differ(k):
         ((more, second, third - 1), k - 1),
         ((more, second, third + 1), k),
     ):
-        source = Scripted(head, words[0] << 16, *words[1:])
-        assert noise.two_sided_geometric(scale, 1, source).tolist() == [value]
-        assert not source.script
+        randomness = Scripted(head, words[0] << 16, *words[1:])
+        assert noise.two_sided_geometric(scale, 1, randomness).tolist() == [value]
+        assert not randomness.script
 
 
 @pytest.mark.parametrize(("scale", "zeros"), [("1/100", 4), ("1/3", 0), ("1/3", 5), ("15", 0), ("15", 2)])
@@ -198,18 +198,18 @@ def test_noise_that_would_not_fit_is_refused(monkeypatch):
 
 
 def test_only_an_exact_positive_scale_within_reach_is_taken():
-    assert noise.two_sided_geometric(Fraction(15), 1, SeededSource(1)).size == 1
+    assert noise.two_sided_geometric(Fraction(15), 1, SeededRandomness(1)).size == 1
     for scale in (15.0, 15, np.float64(15), "15", Decimal(15), True, None):
         with pytest.raises(TypeError, match="exact Fraction"):
-            noise.two_sided_geometric(scale, 1, SeededSource(1))
+            noise.two_sided_geometric(scale, 1, SeededRandomness(1))
     for scale in (Fraction(0), Fraction(-1), Fraction(2**40 + 1)):
         with pytest.raises(ValueError, match="above 0 and at most"):
-            noise.two_sided_geometric(scale, 1, SeededSource(1))
+            noise.two_sided_geometric(scale, 1, SeededRandomness(1))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**18 - 1, 2**18, 2**18 + 1])
 def test_any_number_of_draws_fills_its_array(size):
-    draws = noise.two_sided_geometric(Fraction(10**6), size, SeededSource("size"))
+    draws = noise.two_sided_geometric(Fraction(10**6), size, SeededRandomness("size"))
     assert draws.shape == (size,) and draws.dtype == np.int64
     assert np.count_nonzero(draws) >= size - 20
 
@@ -245,15 +245,13 @@ MECHANISMS = [noise.permute_and_flip, noise.exponential_mechanism]
 def test_elections_follow_their_law_and_not_that_of_another_epsilon(mechanism):
     scores, eligible = np.array([3.0, 99.0, 0.5, 2.25, -4.0]), np.array([True, False, True, True, True])
     rows = 200_000
-    source = SeededSource(("election", mechanism.__name__))
-    chosen = mechanism(np.tile(scores, (rows, 1)), np.tile(eligible, (rows, 1)), Fraction(3, 2), Fraction(2), source)
+    randomness = SeededRandomness(("election", mechanism.__name__))
+    chosen = mechanism(np.tile(scores, (rows, 1)), np.tile(eligible, (rows, 1)), Fraction(3, 2), Fraction(2), randomness)
     observed = np.bincount(chosen, minlength=5)
     assert observed[1] == 0
 
     def agreement(epsilon):
-        return stats.chisquare(
-            observed[eligible], rows * election_chances(mechanism, scores[eligible], epsilon, 2)
-        ).pvalue
+        return stats.chisquare(observed[eligible], rows * election_chances(mechanism, scores[eligible], epsilon, 2)).pvalue
 
     assert agreement(1.5) > ACCEPTED
     assert agreement(1.0) < REJECTED
@@ -263,7 +261,7 @@ def test_elections_follow_their_law_and_not_that_of_another_epsilon(mechanism):
 def test_the_two_elections_differ():
     scores = np.tile([1.0, 0.0, 0.0], (100_000, 1))
     counts = [
-        np.bincount(m(scores, scores > -1, Fraction(1), Fraction(1), SeededSource("differ")), minlength=3)
+        np.bincount(m(scores, scores > -1, Fraction(1), Fraction(1), SeededRandomness("differ")), minlength=3)
         for m in MECHANISMS
     ]
     assert stats.chi2_contingency(counts).pvalue < REJECTED
@@ -276,7 +274,7 @@ def test_rows_elect_independently_of_each_other_and_of_chunks(mechanism):
     scores = rng.integers(0, 3, (40_000, 9)) * 40.0
     eligible = rng.random((40_000, 9)) < 0.4
     eligible[np.arange(40_000), rng.integers(0, 9, 40_000)] = True
-    chosen = mechanism(scores, eligible, Fraction(10), Fraction(1), SeededSource("rows"))
+    chosen = mechanism(scores, eligible, Fraction(10), Fraction(1), SeededRandomness("rows"))
     # A loss of 40 at rate 10 is accepted with probability e^−400: the choice is uniform among the best eligible.
     best = eligible & (scores == np.where(eligible, scores, -1).max(axis=1, keepdims=True))
     assert best[np.arange(40_000), chosen].all()
@@ -307,11 +305,11 @@ def rate_of_an_election(epsilon: Fraction, spread: Fraction) -> Fraction:
     """The rate per step of GRID with which an election tosses its coins."""
     seen = []
 
-    def choose(losses, eligible, rate, source):
+    def choose(losses, eligible, rate, randomness):
         seen.append(rate)
         return np.zeros(len(losses), np.int64)
 
-    noise._elect(choose, [[0.0]], [[True]], epsilon, spread, SeededSource(1))
+    noise._elect(choose, [[0.0]], [[True]], epsilon, spread, SeededRandomness(1))
     return seen[0]
 
 
@@ -343,9 +341,9 @@ def test_a_coin_too_close_for_double_precision_is_tossed_exactly():
         ((first, second, 0), True),
         ((first, second, 2**64 - 1), False),
     ):
-        source = Scripted(*words)
-        assert noise._flip(np.array([loss]), rate, source).tolist() == [heads]
-        assert not source.script
+        randomness = Scripted(*words)
+        assert noise._flip(np.array([loss]), rate, randomness).tolist() == [heads]
+        assert not randomness.script
     assert noise._flip(np.array([0]), rate, Scripted(2**64 - 1)).tolist() == [True]
 
 
@@ -361,10 +359,10 @@ def test_double_precision_stays_far_within_the_margin_of_the_coin():
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_an_ill_posed_election_is_refused_without_naming_a_score(mechanism):
     def elect(scores, eligible, epsilon=Fraction(1), spread=Fraction(1)):
-        return mechanism(np.array(scores), np.array(eligible), epsilon, spread, SeededSource(1))
+        return mechanism(np.array(scores), np.array(eligible), epsilon, spread, SeededRandomness(1))
 
     assert elect([[np.nan, 7.0, np.inf]], [[False, True, False]]).tolist() == [1]
-    assert mechanism(np.empty((0, 3)), np.empty((0, 3), bool), Fraction(1), Fraction(1), SeededSource(1)).size == 0
+    assert mechanism(np.empty((0, 3)), np.empty((0, 3), bool), Fraction(1), Fraction(1), SeededRandomness(1)).size == 0
     for bad in (np.nan, np.inf, -np.inf, 2.0**40):
         with pytest.raises(ValueError, match="check the utility") as refused:
             elect([[4711.5, bad]], [[True, True]])
@@ -381,49 +379,49 @@ def test_an_ill_posed_election_is_refused_without_naming_a_score(mechanism):
 
 
 def test_every_order_is_equally_likely():
-    source = SeededSource("orders")
-    codes = [noise.permutation(4, source) @ [64, 16, 4, 1] for _ in range(24_000)]
+    randomness = SeededRandomness("orders")
+    codes = [noise.permutation(4, randomness) @ [64, 16, 4, 1] for _ in range(24_000)]
     _, counts = np.unique(codes, return_counts=True)
     assert counts.size == 24 and stats.chisquare(counts).pvalue > ACCEPTED
 
 
 def test_equal_keys_are_redrawn():
-    source = Scripted(5, 9, 5, 30, 10, 20)
-    assert noise.permutation(3, source).tolist() == [1, 2, 0]
-    assert not source.script
-    assert noise.permutation(0, SeededSource(1)).size == 0 and noise.permutation(1, SeededSource(1)).tolist() == [0]
+    randomness = Scripted(5, 9, 5, 30, 10, 20)
+    assert noise.permutation(3, randomness).tolist() == [1, 2, 0]
+    assert not randomness.script
+    assert noise.permutation(0, SeededRandomness(1)).size == 0 and noise.permutation(1, SeededRandomness(1)).tolist() == [0]
 
 
 def test_integers_are_uniform_below_each_bound():
     bounds = np.tile([1, 2, 7, 100], 50_000)
-    draws = noise.integers_below(bounds, bounds.size, SeededSource("bounds"))
+    draws = noise.integers_below(bounds, bounds.size, SeededRandomness("bounds"))
     for bound in (1, 2, 7, 100):
         counts = np.bincount(draws[bounds == bound])
         assert counts.size == bound
         assert bound == 1 or stats.chisquare(counts).pvalue > ACCEPTED
-    high = noise.integers_below(2**63 - 1, 100_000, SeededSource("high"))
+    high = noise.integers_below(2**63 - 1, 100_000, SeededRandomness("high"))
     assert high.min() >= 0 and stats.kstest(high / 2.0**63, "uniform").pvalue > ACCEPTED
 
 
 def test_words_that_would_favour_small_integers_are_redrawn():
     bound = 3 * 2**61  # 2^64 = 2·bound + 2^62: keeping all words would favour the integers below 2^62
-    source = Scripted(5, 2**62 - 1, 2**62)
-    assert noise.integers_below(bound, 1, source).tolist() == [2**62]
-    assert not source.script
-    draws = noise.integers_below(bound, 50_000, SeededSource("bias")) / bound
+    randomness = Scripted(5, 2**62 - 1, 2**62)
+    assert noise.integers_below(bound, 1, randomness).tolist() == [2**62]
+    assert not randomness.script
+    draws = noise.integers_below(bound, 50_000, SeededRandomness("bias")) / bound
     assert stats.kstest(draws, "uniform").pvalue > ACCEPTED
-    kept_all = (SeededSource("bias").words(50_000, np.uint64) % np.uint64(bound)) / bound
+    kept_all = (SeededRandomness("bias").words(50_000, np.uint64) % np.uint64(bound)) / bound
     assert stats.kstest(kept_all, "uniform").pvalue < REJECTED
 
 
 def test_a_bound_is_a_positive_whole_number():
     for bound in (0, -1, 2**63, 2.0, True, np.array([3, 0])):
         with pytest.raises(ValueError, match="whole number from 1"):
-            noise.integers_below(bound, 2, SeededSource(1))
+            noise.integers_below(bound, 2, SeededRandomness(1))
 
 
 def test_uniform_numbers_fill_the_unit_interval_and_never_reach_one():
-    assert stats.kstest(noise.uniform(100_000, SeededSource("unit")), "uniform").pvalue > ACCEPTED
+    assert stats.kstest(noise.uniform(100_000, SeededRandomness("unit")), "uniform").pvalue > ACCEPTED
     assert noise.uniform(2, Scripted(2**64 - 1, 0)).tolist() == [1 - 2.0**-53, 0]
 
 
@@ -431,21 +429,21 @@ def test_uniform_numbers_fill_the_unit_interval_and_never_reach_one():
 
 
 def test_a_seed_repeats_its_draws_and_its_children_have_streams_of_their_own():
-    def draw(source):
-        return source.words(1000, np.uint64).tolist()
+    def draw(randomness):
+        return randomness.words(1000, np.uint64).tolist()
 
-    assert draw(SeededSource(7)) == draw(SeededSource(np.int64(7))) == draw(SeededSource((7,)))
-    assert draw(SeededSource(7).child("tree").child(3)) == draw(SeededSource(7).child("tree", 3))
-    parent = SeededSource(7)
+    assert draw(SeededRandomness(7)) == draw(SeededRandomness(np.int64(7))) == draw(SeededRandomness((7,)))
+    assert draw(SeededRandomness(7).child("tree").child(3)) == draw(SeededRandomness(7).child("tree", 3))
+    parent = SeededRandomness(7)
     parent.child(1).words(10, np.uint64)
-    assert draw(parent) == draw(SeededSource(7))
-    family = [SeededSource(7), SeededSource(8), SeededSource("7"), SeededSource(7).child("tree", 3)]
-    family += [SeededSource(7).child(i, j) for i in range(5) for j in range(5)]
+    assert draw(parent) == draw(SeededRandomness(7))
+    family = [SeededRandomness(7), SeededRandomness(8), SeededRandomness("7"), SeededRandomness(7).child("tree", 3)]
+    family += [SeededRandomness(7).child(i, j) for i in range(5) for j in range(5)]
     assert len({word for member in family for word in draw(member)}) == 1000 * len(family)
 
 
 def test_children_are_uncorrelated():
-    heads = [noise.uniform(20_000, SeededSource(1).child(i)) for i in range(12)]
+    heads = [noise.uniform(20_000, SeededRandomness(1).child(i)) for i in range(12)]
     off_diagonal = np.corrcoef(heads)[np.triu_indices(12, 1)]
     assert np.abs(off_diagonal).max() < 4.5 / math.sqrt(20_000)
 
@@ -453,16 +451,16 @@ def test_children_are_uncorrelated():
 def test_a_seed_is_made_of_whole_numbers_and_words():
     for seed in (0.5, None, (1, 2.0)):
         with pytest.raises(TypeError):
-            SeededSource(seed)
+            SeededRandomness(seed)
 
 
 def test_the_system_source_has_no_state_and_never_repeats():
-    source = SystemSource()
-    assert repr(source) == "SystemSource()" and vars(source) == {}
-    assert source.words(4, np.uint64).tolist() != source.words(4, np.uint64).tolist()
-    assert p_value(noise.two_sided_geometric(Fraction(15), 200_000, source), 15) > 1e-6
+    randomness = SystemRandomness()
+    assert repr(randomness) == "SystemRandomness()" and vars(randomness) == {}
+    assert randomness.words(4, np.uint64).tolist() != randomness.words(4, np.uint64).tolist()
+    assert p_value(noise.two_sided_geometric(Fraction(15), 200_000, randomness), 15) > 1e-6
     scores = np.tile([0.0, 0.0], (1000, 1))
     for mechanism in MECHANISMS:
-        chosen = mechanism(scores, np.ones((1000, 2), bool), Fraction(1), Fraction(1), source)
+        chosen = mechanism(scores, np.ones((1000, 2), bool), Fraction(1), Fraction(1), randomness)
         assert 300 < chosen.sum() < 700
-    assert sorted(noise.permutation(100, source).tolist()) == list(range(100))
+    assert sorted(noise.permutation(100, randomness).tolist()) == list(range(100))

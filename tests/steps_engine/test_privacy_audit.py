@@ -11,16 +11,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from schemas.release import Method
-from steps_engine import election
-from steps_engine.cells import Space
-from steps_engine.counting import Counts, count_codes
-from steps_engine.election import AIC, Utility, elect_attributes, log_likelihood
-from steps_engine.growth import Growth
-from steps_engine.noise import SeededSource
-from steps_engine.planning import make_plan
-from steps_engine.sanitize import sanitize
-from steps_engine.tree import build_tree
+from schemas.spec.release import Method
+from steps_engine.domain.cells import Space
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.tree import election
+from steps_engine.methods.tree.election import AIC, Utility, elect_attributes, log_likelihood
+from steps_engine.methods.tree.growth import Growth
+from steps_engine.methods.tree.plan import make_plan
+from steps_engine.methods.tree.sanitize import sanitize
+from steps_engine.methods.tree.structure import build_tree
+from steps_engine.noise import SeededRandomness
 from tests.privacy_audit import epsilon_lower_bound
 from tests.steps_engine.shapes import domain, release
 
@@ -34,10 +34,12 @@ def evidence(plan, counts: Counts, seed: int, draw=sanitize) -> np.ndarray:
     """Per run: the log-likelihood ratio of what the person's own nodes show, somebody against nobody."""
     tree = build_tree(SHAPE, plan, None, None)
     mine = [int(np.flatnonzero(exact)[0]) for exact in tree.node_counts(SOMEBODY)[1:]]
-    source, ratios = SeededSource(("audit", seed)), np.empty(TRIALS)
-    scales = [float(plan.count_draw(d, 1, "inner" if d < len(tree.layers) else "leaves").scale) for d in range(1, len(mine) + 1)]
+    randomness, ratios = SeededRandomness(("audit", seed)), np.empty(TRIALS)
+    scales = [
+        float(plan.count_draw(d, 1, "inner" if d < len(tree.layers) else "leaves").scale) for d in range(1, len(mine) + 1)
+    ]
     for trial in range(TRIALS):
-        noisy = draw(tree, counts, plan, source)
+        noisy = draw(tree, counts, plan, randomness)
         ratios[trial] = sum(
             np.sign(layer[:, node] - 0.5).sum() / scale for layer, node, scale in zip(noisy.layers, mine, scales, strict=True)
         )
@@ -79,8 +81,8 @@ def test_control_sets_with_the_whole_epsilon_each_are_caught():
 
 
 def test_control_empty_cells_without_noise_are_caught():
-    def skipping(tree, counts, plan, source):
-        noisy = sanitize(tree, counts, plan, source)
+    def skipping(tree, counts, plan, randomness):
+        noisy = sanitize(tree, counts, plan, randomness)
         for layer, exact in zip(noisy.layers, tree.node_counts(counts)[1:], strict=True):
             layer[:, exact == 0] = 0
         return noisy
@@ -93,9 +95,9 @@ STOPPING = Method(decomposition="tree", elect={"layers": 1, "utility": "uneven",
 
 def stopped(plan, counts: Counts, seed: int, stop=None) -> np.ndarray:
     """Per run: whether the root is split at all."""
-    source, result = SeededSource(("stop", seed)), np.empty(TRIALS)
+    randomness, result = SeededRandomness(("stop", seed)), np.empty(TRIALS)
     for trial in range(TRIALS):
-        result[trial] = len(stop(counts) if stop else build_tree(SHAPE, plan, counts, source).layers) > 1
+        result[trial] = len(stop(counts) if stop else build_tree(SHAPE, plan, counts, randomness).layers) > 1
     return result
 
 
@@ -118,11 +120,13 @@ SEEN = Utility(
 
 
 def winners(utility: Utility, rows: np.ndarray, seed: int, mechanism: str) -> np.ndarray:
-    method = Method(decomposition="tree", elect={"layers": 1, "utility": utility.name, "share": Fraction(999, 1000), "mechanism": mechanism})
+    method = Method(
+        decomposition="tree", elect={"layers": 1, "utility": utility.name, "share": Fraction(999, 1000), "mechanism": mechanism}
+    )
     known = {utility.name: utility}
     plan = make_plan(release(PAIR, method, "1", neighbours="substitute"), utilities=known)
-    source, counts, root = SeededSource(("election", seed)), count_codes(rows), Growth.from_root(Space(PAIR))
-    return np.array([elect_attributes(root, counts, plan, 0, source, utility)[0][0][0] for _ in range(TRIALS)])
+    randomness, counts, root = SeededRandomness(("election", seed)), count_codes(rows), Growth.from_root(Space(PAIR))
+    return np.array([elect_attributes(root, counts, plan, 0, randomness, utility)[0][0][0] for _ in range(TRIALS)])
 
 
 @pytest.mark.parametrize("mechanism", election.MECHANISMS)

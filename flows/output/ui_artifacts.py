@@ -1,0 +1,94 @@
+"""What a run shows in the Prefect UI: plan, budget, tree, bundle, and why a release was refused. All of it public."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from prefect import get_client, runtime
+from prefect.artifacts import (
+    create_image_artifact,
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+)
+from prefect.events import emit_event
+
+from flows.output.plan_picture import tree_uri
+from schemas.budget import show_nanos
+from schemas.errors import BudgetRefused
+from schemas.spec.release import Release
+from tasks.stages.plan import load_plan
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
+
+
+def _key(kind: str, name: str) -> str:
+    """Prefect's keys know a–z, 0–9 and dashes only."""
+    return f"{kind}-{name.replace('_', '-')}"
+
+
+def tag_run(release: Release) -> None:
+    """Tags the flow run, so that the UI finds it by release and population."""
+    with get_client(sync_client=True) as client:
+        ours = {release.name, release.domain.population}
+        client.update_flow_run(runtime.flow_run.id, tags=sorted({*runtime.flow_run.tags, *ours}))
+
+
+def trail_of_run() -> dict[str, Any]:
+    """Which run this is and what runs it, for the ledger."""
+    versions = {name: version(name) for name in ("steps-release", "prefect", "numpy", "pyarrow", "duckdb")}
+    return {"flow_run": str(runtime.flow_run.id), "deployment": runtime.deployment.id, "versions": versions}
+
+
+def show_plan(home: Home, plan: Reference) -> None:
+    """The plan as a table and as a picture; numbers as text, as they were computed."""
+    planned = load_plan(Store(home), plan)
+    rows = [
+        {
+            "layer": str(layer.layer),
+            "splits on": ", ".join(layer.attributes or ("elected",)),
+            "nodes": ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}",
+            "share of ε": str(layer.share),
+            "expected error": f"± {layer.expected_error:.4g}",
+        }
+        for layer in planned.layers
+    ]
+    cost = f"{planned.release} costs ε = {planned.epsilon} of {planned.population}"
+    create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {planned.cells:,} cells")
+    create_image_artifact(tree_uri(planned), key=_key("tree", planned.release), description="the layers of the tree")
+
+
+def show_budget(home: Home, release: Release) -> None:
+    """How much of the population's grant is spent."""
+    account = open_ledger(home).account(release.domain.population)
+    text = f"ε = {show_nanos(account.charged)} of {show_nanos(account.granted)} is spent; {show_nanos(account.balance)} is left"
+    percent = round(100 * account.charged / account.granted, 1)
+    create_progress_artifact(percent, key=_key("budget", account.population), description=text)
+
+
+def tell_refusal(home: Home, release: Release, refusal: BudgetRefused) -> None:
+    """An event that automations can act on, and a note that a person understands."""
+    account = next((a for a in open_ledger(home).accounts() if a.population == release.domain.population), None)
+    emit_event(
+        event="steps.budget.refused",
+        resource={
+            "prefect.resource.id": f"steps.population.{release.domain.population}",
+            "prefect.resource.name": release.domain.population,
+            "steps.release": release.name,
+        },
+        payload={
+            "asked": show_nanos(release.spec.privacy.epsilon),
+            "left": show_nanos(account.balance) if account else "0",
+            "granted": show_nanos(account.granted) if account else "0",
+        },
+    )
+    create_markdown_artifact(f"## Refused by the budget\n\n{refusal}", key=_key("refused", release.name))
+
+
+def show_bundle(folder: Path) -> None:
+    """Where the page of what was published lies."""
+    create_link_artifact((folder / "index.html").as_uri(), "the published page", key=_key("bundle", folder.name))

@@ -1,0 +1,55 @@
+"""Approval: before publication and before evaluation a person decides, who is shown only what would be published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prefect import get_client, runtime
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.flow_runs import resume_flow_run, suspend_flow_run
+from prefect.input import RunInput
+
+from schemas.errors import SpecError, WaitingForApproval
+from schemas.spec.release import Release
+from tasks.stages.decide import decide
+from tasks.stages.publish import preview_release
+from tasks.stores.artifacts import Reference
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
+
+
+class Decision(RunInput):
+    """What the UI asks. Prefect has no users of its own: the name is what the person says it is."""
+
+    approve: bool
+    who: str
+    why: str = ""
+
+
+def wait_for_decision(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> None:
+    """Returns once the release may be published. Embedded, the run ends here; a deployment's run is suspended."""
+    if release.spec.approval == "none":
+        return
+    ledger = open_ledger(home)
+    if ledger.decision(release.name) is None:
+        folder = preview_release(home, release, plan, public)
+        if runtime.deployment.id is None:
+            raise WaitingForApproval(
+                f'release "{release.name}" waits for approval; nothing is published. Look at {folder / "index.html"}, then '
+                f"say: steps approve {release.name} (or reject), and run it again."
+            )
+        asked = f"Publish **{release.name}**? What would be published lies in `{folder}`: see `index.html` and `manifest.json`."
+        answer = suspend_flow_run(wait_for_input=Decision.with_initial_data(description=asked), key="approval", timeout=None)
+        decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)
+    if ledger.decision(release.name).kind == "reject":
+        raise SpecError(f'release "{release.name}" was rejected: it stays charged and is never published.')
+
+
+def resume_waiting(name: str, approve: bool, who: str, why: str) -> bool:
+    """Wakes the suspended runs of a release; False when there is none."""
+    waiting = FlowRunFilter.model_validate({"tags": {"all_": [name]}, "state": {"type": {"any_": ["PAUSED"]}}})
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=waiting)
+    for run in runs:
+        resume_flow_run(run.id, run_input={"approve": approve, "who": who, "why": why})
+    return bool(runs)

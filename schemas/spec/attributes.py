@@ -1,0 +1,246 @@
+"""Attributes: the public categories or bins of one column, and what to do with missing and outside values."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from schemas.spec.yaml import Strict
+
+MOST_CATEGORIES = 100_000
+_NAME = re.compile(r"[A-Za-z_][^\"'`\\;\x00-\x1f\x7f]{0,127}")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+EPOCH = datetime.date(1970, 1, 1)
+
+
+def _plain_label(label: Any) -> str:
+    if not isinstance(label, str):
+        raise ValueError(f'a category is a text; write "{label}" in quotes')
+    if not label or label != label.strip() or any(ord(c) < 32 or ord(c) == 127 for c in label) or len(label) > 200:
+        raise ValueError(f"category {label!r} must be 1 to 200 printable characters without blanks at its ends")
+    if label.startswith(_FORMULA):
+        raise ValueError(f"category {label!r} would be run as a formula by a spreadsheet; begin it with a letter or digit")
+    return label
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+        raise ValueError(f"must be a number, not {value!r}")
+    return float(value)
+
+
+def _date(value: Any) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"must be a date written 2000-01-31, not {value!r}") from None
+
+
+Label = Annotated[str, BeforeValidator(_plain_label)]
+Number = Annotated[float, BeforeValidator(_number)]
+Date = Annotated[datetime.date, BeforeValidator(_date)]
+
+
+class _Attribute(Strict):
+    name: str
+    missing: Literal["forbid", "category"] = "forbid"
+
+    @field_validator("name")
+    @classmethod
+    def _usable_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name) or name != name.strip():
+            raise ValueError(f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons or line breaks")
+        return name
+
+    @property
+    def binned(self) -> bool:
+        """Whether a category stands for a range of values."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """The number of categories, the missing one included."""
+        return self.present + (self.missing == "category")
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.present if self.missing == "category" else None
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One readable label per category code."""
+        return (*self.present_labels, *(("(missing)",) if self.missing == "category" else ()))
+
+
+class _Named(_Attribute):
+    categories: tuple[Label, ...] = Field(min_length=1, max_length=MOST_CATEGORIES)
+
+    @field_validator("categories")
+    @classmethod
+    def _distinct(cls, categories: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(categories)) < len(categories):
+            twice = next(c for c in categories if categories.count(c) > 1)
+            raise ValueError(f"category {twice!r} stands twice; keep one")
+        return categories
+
+    @property
+    def present(self) -> int:
+        return len(self.categories)
+
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        return self.categories
+
+
+class Categorical(_Named):
+    kind: Literal["categorical"]
+
+
+class Ordinal(_Named):
+    kind: Literal["ordinal"]
+
+
+class _Ranged(_Attribute):
+    """Values between two public bounds, in bins [edge_i, edge_i+1); the last bin holds the upper bound too."""
+
+    outside: Literal["forbid", "clamp"] = "forbid"
+    bins: int | None = Field(default=None, ge=1, le=MOST_CATEGORIES)
+
+    @model_validator(mode="after")
+    def _edges_or_bins(self):
+        low, high = self.bounds
+        if not low <= high or (low == high and not isinstance(self, Integer)):
+            raise ValueError(f"{self.name}: bounds must be [low, high] with low below high, not [{low}, {high}]")
+        if self.edges is not None and self.bins is not None:
+            raise ValueError(f"{self.name}: give bins or edges, not both")
+        if self.edges is not None:
+            if len(self.edges) < 2 or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+                raise ValueError(f"{self.name}: edges must increase from one to the next, and be at least two")
+            if (self.edges[0], self.edges[-1]) != (low, high):
+                raise ValueError(f"{self.name}: edges must begin and end with the bounds [{low}, {high}]")
+        if self.present > MOST_CATEGORIES:
+            raise ValueError(f"{self.name}: {self.present:,} categories; at most {MOST_CATEGORIES:,}. Give bins or edges")
+        return self
+
+    @property
+    def edge_values(self) -> np.ndarray:
+        """Where the bins begin, and where the last one ends."""
+        return _edges(self)
+
+    @property
+    def present(self) -> int:
+        return len(self.edge_values) - 1
+
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        shown = [self.show(edge) for edge in self.edge_values]
+        ends = [")"] * (len(shown) - 2) + ["]"]
+        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
+
+
+@lru_cache(maxsize=4096)
+def _edges(attribute: _Ranged) -> np.ndarray:
+    return attribute._edge_values()  # not kept in the model: an array there would break comparison
+
+
+class Numeric(_Ranged):
+    kind: Literal["numeric"]
+    bounds: tuple[Number, Number]
+    edges: tuple[Number, ...] | None = None
+
+    @model_validator(mode="after")
+    def _bins_given(self):
+        if self.bins is None and self.edges is None:
+            raise ValueError(f"{self.name}: a numeric attribute needs bins (a number of them) or edges")
+        if len(set(self.edge_values.tolist())) < len(self.edge_values):
+            raise ValueError(f"{self.name}: {self.bins} bins do not fit between the bounds; give fewer")
+        return self
+
+    @property
+    def binned(self) -> bool:
+        return True
+
+    def _edge_values(self) -> np.ndarray:
+        return np.array(self.edges) if self.edges else np.linspace(*self.bounds, (self.bins or 1) + 1)
+
+    @staticmethod
+    def show(edge: float) -> str:
+        return f"{edge:.12g}"
+
+
+class Integer(_Ranged):
+    """Whole numbers; one category each unless bins or edges say otherwise. Edges are the first number of each bin."""
+
+    kind: Literal["integer"]
+    bounds: tuple[int, int]
+    edges: tuple[int, ...] | None = None
+
+    @model_validator(mode="after")
+    def _few_enough(self):
+        if max(abs(b) for b in self.bounds) > 2**53:
+            raise ValueError(f"{self.name}: whole numbers beyond 2^53 are not supported")
+        numbers = self.bounds[1] - self.bounds[0] + 1
+        if self.bins is not None and self.bins > numbers:
+            raise ValueError(f"{self.name}: {self.bins} bins for {numbers} whole numbers; give fewer")
+        return self
+
+    @property
+    def binned(self) -> bool:
+        return bool(self.bins or self.edges)
+
+    def _edge_values(self) -> np.ndarray:
+        """First number of each bin, then one past the upper bound."""
+        low, high = self.bounds
+        if self.edges:
+            return np.array([*self.edges[:-1], high + 1])
+        count = self.bins or high - low + 1
+        if count > MOST_CATEGORIES:
+            return np.arange(MOST_CATEGORIES + 2)  # refused by _edges_or_bins, without allocating the range
+        return low + (np.arange(count + 1) * (high + 1 - low)) // count
+
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        first, last = self.edge_values[:-1].tolist(), (self.edge_values[1:] - 1).tolist()
+        return tuple(str(a) if a == b else f"{a}–{b}" for a, b in zip(first, last, strict=True))
+
+
+class DateAttribute(_Ranged):
+    """Days; bins by number or by edges (the first day of each bin, the last edge being the upper bound)."""
+
+    kind: Literal["date"]
+    bounds: tuple[Date, Date]
+    edges: tuple[Date, ...] | None = None
+
+    @model_validator(mode="after")
+    def _few_enough(self):
+        days = (self.bounds[1] - self.bounds[0]).days + 1
+        if self.bins is not None and self.bins > days:
+            raise ValueError(f"{self.name}: {self.bins} bins for {days} days; give fewer")
+        return self
+
+    @property
+    def binned(self) -> bool:
+        return bool(self.bins or self.edges)
+
+    def _edge_values(self) -> np.ndarray:
+        """Days since 1970-01-01: the first of each bin, then one past the upper bound."""
+        low, high = ((bound - EPOCH).days for bound in self.bounds)
+        if self.edges:
+            return np.array([*((edge - EPOCH).days for edge in self.edges[:-1]), high + 1])
+        count = self.bins or high - low + 1
+        return low + (np.arange(count + 1) * (high + 1 - low)) // count
+
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        days = [(EPOCH + datetime.timedelta(days=int(d))).isoformat() for d in self.edge_values[:-1]]
+        ends = [(EPOCH + datetime.timedelta(days=int(d) - 1)).isoformat() for d in self.edge_values[1:]]
+        return tuple(a if a == b else f"{a}…{b}" for a, b in zip(days, ends, strict=True))
+
+
+Attribute = Annotated[Categorical | Ordinal | Integer | Numeric | DateAttribute, Field(discriminator="kind")]

@@ -1,0 +1,146 @@
+"""The domain: public knowledge about the data. Categories, bins and rules never come from records."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from schemas.spec import yaml
+from schemas.spec.attributes import EPOCH, Attribute, _date
+from schemas.spec.yaml import Strict, problem_at
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def plain_name(value: str) -> str:
+    """A name that is safe as a file name, a database key and a Prefect tag."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is not a name: use 1 to 64 of a–z, 0–9, _ and -, beginning with a letter or digit")
+    return value
+
+
+Name = Annotated[str, BeforeValidator(plain_name)]
+
+
+class Unit(Strict):
+    """Whose privacy: one person, who has at most `rows_per_person` rows."""
+
+    rows_per_person: int = Field(default=1, ge=1, le=10_000)
+    column: str | None = None
+    excess: Literal["forbid", "drop"] = "forbid"
+
+    @model_validator(mode="after")
+    def _drop_needs_a_column(self):
+        if self.excess == "drop" and self.column is None:
+            raise ValueError("excess: drop needs the column that identifies a person")
+        return self
+
+
+class Rule(Strict):
+    """A structural zero: no record has all these categories together."""
+
+    never: dict[str, Any]
+
+    @field_validator("never")
+    @classmethod
+    def _not_empty(cls, never: dict) -> dict:
+        if not never:
+            raise ValueError("a rule names at least one attribute")
+        return never
+
+
+class Domain(Strict):
+    """dataset.yaml: what anybody may know about the data before looking at it."""
+
+    name: Name
+    population: Name
+    expected_rows: int | None = Field(default=None, ge=1, le=10**12)
+    unit: Unit = Unit()
+    attributes: tuple[Attribute, ...] = Field(min_length=1, max_length=1000)
+    rules: tuple[Rule, ...] = Field(default=(), max_length=1000)
+
+    @model_validator(mode="after")
+    def _consistent(self):
+        names = self.names
+        if len({n.casefold() for n in names}) < len(names):
+            twice = next(n for n in names if [m.casefold() for m in names].count(n.casefold()) > 1)
+            where = len(names) - 1 - [n.casefold() for n in reversed(names)].index(twice.casefold())
+            raise problem_at(("attributes", where), f"{twice!r} stands twice (upper and lower case count as the same)")
+        if self.unit.column is not None and self.unit.column in names:
+            raise ValueError(f"unit column {self.unit.column!r} identifies people: it cannot be released as an attribute")
+        for number, rule in enumerate(self.rules):
+            try:
+                self._forbidden(rule)
+            except ValueError as error:
+                raise problem_at(("rules", number), str(error)) from None
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Categories per attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def all_cells(self) -> int:
+        """Cells of the full cross-tabulation, those that break a rule included."""
+        return math.prod(self.sizes)
+
+    @cached_property
+    def forbidden(self) -> tuple[dict[int, tuple[int, ...]], ...]:
+        """Each rule as {attribute index: category codes that may not all meet}."""
+        return tuple(self._forbidden(rule) for rule in self.rules)
+
+    def _forbidden(self, rule: Rule) -> dict[int, tuple[int, ...]]:
+        return {self.index(name): self._codes(name, value) for name, value in rule.never.items()}
+
+    def index(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"there is no attribute {name!r}; the domain has {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def _codes(self, name: str, value: Any) -> tuple[int, ...]:
+        """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
+        attribute = self.attributes[self.index(name)]
+        if isinstance(value, tuple | list):
+            return tuple(sorted({code for part in value for code in self._codes(name, part)}))
+        if value is None:
+            if attribute.missing_code is None:
+                raise ValueError(f"{name} has no missing category; say missing: category or leave null out of the rule")
+            return (attribute.missing_code,)
+        if isinstance(value, dict):
+            return self._range(attribute, value)
+        if attribute.kind in ("categorical", "ordinal"):
+            if value not in attribute.categories:
+                raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
+            return (attribute.categories.index(value),)
+        if attribute.binned or attribute.kind != "integer" or isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name}: write a range on bin edges in a rule, such as {{from: a, below: b}}")
+        return self._range(attribute, {"from": value, "below": value + 1})
+
+    @staticmethod
+    def _range(attribute: Any, value: dict) -> tuple[int, ...]:
+        if attribute.kind in ("categorical", "ordinal") or not value or set(value) - {"from", "below"}:
+            raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers and dates")
+        edges = attribute.edge_values.tolist()
+        ends = {key: (_date(v) - EPOCH).days if attribute.kind == "date" else float(v) for key, v in value.items()}
+        low, high = ends.get("from", edges[0]), ends.get("below", edges[-1])
+        if low not in edges or high not in edges or low >= high:
+            raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {_some(attribute.labels)}")
+        return tuple(range(edges.index(low), edges.index(high)))
+
+
+def _some(labels: tuple[str, ...]) -> str:
+    return ", ".join(labels[:8]) + (f", … ({len(labels)} in all)" if len(labels) > 8 else "")
+
+
+def load_domain(path: Path | str) -> Domain:
+    return yaml.validate(Domain, yaml.read(path))

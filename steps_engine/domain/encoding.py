@@ -1,0 +1,133 @@
+"""Values to category codes and back: the public bins of the domain, nothing learnt from records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from schemas import tables
+from schemas.errors import DataInvalid
+from schemas.spec.attributes import EPOCH
+from schemas.spec.domain import Domain, Unit
+from steps_engine import noise
+
+
+def encode(frame: pd.DataFrame, domain: Domain) -> np.ndarray:
+    """Rows × attributes of category codes. Errors name the attribute and what was expected, never a value."""
+    if not frame.columns.is_unique or set(frame.columns) - {domain.unit.column} != set(domain.names):
+        raise DataInvalid(f"the columns must be exactly {', '.join(domain.names)}; rename, add or drop columns.")
+    codes = np.empty((len(frame), len(domain.names)), dtype=np.int32)
+    for j, attribute in enumerate(domain.attributes):
+        codes[:, j] = encode_column(frame[attribute.name], attribute)
+    for rule, forbidden in zip(domain.rules, domain.forbidden, strict=True):
+        if np.all([np.isin(codes[:, j], values) for j, values in forbidden.items()], axis=0).any():
+            raise DataInvalid(f"some rows break the rule never: {{{', '.join(rule.never)}}}; mend the rows or the rule.")
+    return codes if domain.unit.column is None else codes[_bounded_rows(frame[domain.unit.column], codes, domain.unit)]
+
+
+def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit) -> np.ndarray:
+    """Rows that stay when each person keeps at most `rows_per_person`, chosen from that person's own rows alone."""
+    if person.isna().any():
+        raise DataInvalid(f"{unit.column} has missing values; every row must belong to a person.")
+    number = pd.factorize(person)[0]
+    order = np.lexsort((*codes.T[::-1], number))
+    first = np.flatnonzero(np.diff(number[order], prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    if (rank >= unit.rows_per_person).any() and unit.excess == "forbid":
+        raise DataInvalid(f"some people have more than {unit.rows_per_person} rows; say excess: drop or raise rows_per_person.")
+    return order[rank < unit.rows_per_person]
+
+
+def encode_column(column: pd.Series, attribute) -> np.ndarray:
+    """Category codes of one column, by the attribute's policy for missing and outside values."""
+    missing = column.isna().to_numpy()
+    if missing.any() and attribute.missing == "forbid":
+        raise DataInvalid(f"{attribute.name} has missing values; say missing: category in the domain, or fill them.")
+    if attribute.kind in ("categorical", "ordinal"):
+        codes = pd.Index(attribute.categories).get_indexer(column.astype(object))
+        if (codes[~missing] < 0).any():
+            raise DataInvalid(f"{attribute.name} has values that are not among its {attribute.present} categories.")
+    else:
+        codes = _bins(column, attribute, missing)
+    return np.where(missing, attribute.missing_code if attribute.missing_code is not None else 0, codes)
+
+
+def _bins(column: pd.Series, attribute, missing: np.ndarray) -> np.ndarray:
+    values = _numbers(column, attribute)
+    values[missing] = attribute.edge_values[0]
+    low, high = attribute.edge_values[0], attribute.edge_values[-1]
+    top = high if attribute.kind == "numeric" else high - 1
+    if attribute.outside == "clamp":
+        values = np.clip(values, low, top)
+    if not ((values >= low) & (values <= top)).all():
+        raise DataInvalid(f"{attribute.name} has values outside its bounds; widen them or say outside: clamp.")
+    if attribute.kind != "numeric" and not (values == np.floor(values)).all():
+        raise DataInvalid(f"{attribute.name} must hold whole numbers; declare it numeric or round it.")
+    return np.minimum(np.searchsorted(attribute.edge_values, values, side="right") - 1, attribute.present - 1)
+
+
+def _numbers(column: pd.Series, attribute) -> np.ndarray:
+    try:
+        if attribute.kind == "date":
+            days = pd.to_datetime(column) - pd.Timestamp(EPOCH)
+            return (days / pd.Timedelta(days=1)).to_numpy(dtype=float, copy=True)
+        if column.map(lambda value: isinstance(value, bool)).any():
+            raise TypeError
+        return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan, copy=True)
+    except (TypeError, ValueError):
+        raise DataInvalid(f"{attribute.name} must hold {attribute.kind} values; some cannot be read as such.") from None
+
+
+def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> pa.Table:
+    """Category codes as records: labels, and values spread over their bin."""
+    schema = tables.records(domain)
+    cell = _cells(codes) if any(map(_has_wide_bins, domain.attributes)) else None
+    columns = [
+        _decode_column(codes[:, j], a, cell, randomness).cast(schema.field(j).type) for j, a in enumerate(domain.attributes)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _has_wide_bins(attribute) -> bool:
+    """Whether some code stands for more than one value."""
+    if attribute.kind in ("categorical", "ordinal"):
+        return False
+    return attribute.kind == "numeric" or bool((np.diff(attribute.edge_values) > 1).any())
+
+
+def _decode_column(code: np.ndarray, attribute, cell: np.ndarray | None, randomness: noise.Randomness) -> pa.Array:
+    missing = code == attribute.missing_code if attribute.missing_code is not None else np.zeros(len(code), dtype=bool)
+    if attribute.kind in ("categorical", "ordinal"):
+        indices = pa.array(code, pa.int32(), mask=missing)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(attribute.categories))
+    bin_ = np.where(missing, 0, code)
+    low, high = attribute.edge_values[bin_], attribute.edge_values[bin_ + 1]
+    within = spread(cell, randomness) * (high - low) if _has_wide_bins(attribute) else 0
+    if attribute.kind == "numeric":
+        return pa.array(np.minimum(low + within, np.nextafter(high, low)), mask=missing)
+    values = low + np.minimum(within, high - low - 1).astype(np.int64)
+    return pa.array(values.astype(np.int32 if attribute.kind == "date" else np.int64), mask=missing)
+
+
+def _cells(codes: np.ndarray) -> np.ndarray:
+    """A number per row, equal within a cell; that two cells meet is as rare as 2^−64 and does no harm."""
+    number = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        number = number * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.uint64)
+    return number
+
+
+def spread(cell: np.ndarray, randomness: noise.Randomness) -> np.ndarray:
+    """Uniform numbers in [0, 1), one in each k-th of it for the k rows of a cell, dealt at random.
+
+    Latin hypercube sampling (McKay, Beckman and Conover 1979): the mean over a cell has variance 1/(12k³), not 1/(12k), so
+    that sets which share a measurement differ by what it leaves open and not by where values fell within their bins.
+    """
+    order = np.lexsort((noise.uniform(len(cell), randomness), cell))
+    first = np.flatnonzero(np.concatenate([[True], cell[order][1:] != cell[order][:-1]])[: len(cell)])
+    size = np.diff(first, append=len(cell))
+    rank = np.arange(len(cell)) - np.repeat(first, size)
+    result = np.empty(len(cell))
+    result[order] = (rank + noise.uniform(len(cell), randomness)) / np.repeat(size, size)
+    return result

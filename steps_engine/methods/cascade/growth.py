@@ -1,0 +1,204 @@
+"""The cascade f(X1) f(X2|X1) …: for each attribute one ragged tree over its predecessors, elected, then measured.
+
+At a node the group of predecessors on which the attribute depends most is elected; `()`, to stop, competes. The leaves
+hold the attribute's noisy histogram. Nothing here branches on an exact count: counts become scores, which only an
+election reads, and histograms, which only Sanitize reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from schemas.plan import Draw, Plan
+from schemas.spec.domain import Domain
+from steps_engine import noise
+from steps_engine.domain.contingency import covers, in_parallel, joint_table, largest_joint, margin
+from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.domain.nodes import Split
+from steps_engine.methods.cascade.attribute_tree import AttributeTree
+from steps_engine.methods.cascade.plan import MOST_CELLS, candidate_splits, order_draws, penalty, tree_draws
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Trees in order, and of each its noisy histograms: measurements × leaves × categories. Public."""
+
+    domain: Domain
+    trees: tuple[AttributeTree, ...]
+    noisy: tuple[np.ndarray, ...]
+    total: int | None  # the exact number of rows where that is public or invariant
+
+
+def fit(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> Cascade:
+    """Elect all trees, then sanitize the histograms of their leaves."""
+    trees = grow(domain, plan, counts, randomness)
+    return Cascade(domain, trees, measure(trees, plan, counts, randomness), _known_total(plan, counts))
+
+
+def _known_total(plan: Plan, counts: Counts) -> int | None:
+    return None if plan.total == "estimated" else int(counts.count.sum())
+
+
+def grow(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> tuple[AttributeTree, ...]:
+    """The trees of a plan, in its order."""
+    rows = _rows_for_growing(domain, plan, counts, randomness)
+    order = elect_order(domain, plan, counts, randomness)
+    trees = []
+    for position, prefix in enumerate(_prefixes(domain, counts, order)):
+        draws = tree_draws(plan, domain.names[order[position]])
+        scale = float(draws.counts[0][-1].scale)
+        splits = candidate_splits(domain.sizes, order[:position], order[position], scale, rows)
+        tree = AttributeTree(domain, order[position], splits, ())
+        for draw in draws.elections:
+            tree = _split(tree, prefix, draw, scale, randomness)
+        trees.append(tree.tidy())
+    return tuple(trees)
+
+
+def elect_order(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> tuple[int, ...]:
+    """The plan's order, or elected place by place: next comes what depends most on those placed (first: on all others).
+
+    A candidate's score is the mean of its dependence on each; a mean of scores that move by less than 2 moves by less than 2.
+    """
+    left = [domain.index(layer.attributes[0]) for layer in plan.layers]
+    draws, order = order_draws(plan), []
+    pairs = _pair_scores(domain, counts, left) if draws else None
+    for draw in draws:
+        scores = mean_dependence(pairs, left, order)
+        everyone = np.ones((1, len(left)), dtype=bool)
+        winner = noise.permute_and_flip(scores[None, :], everyone, draw.epsilon, draw.sensitivity, randomness)[0]
+        order.append(left.pop(winner))
+    return (*order, *left)
+
+
+def mean_dependence(pairs: np.ndarray, candidates: list[int], placed: list[int]) -> np.ndarray:
+    """Mean over the placed attributes, or over all other candidates where none is placed yet."""
+    if placed:
+        return pairs[np.ix_(candidates, placed)].mean(axis=1)
+    return pairs[np.ix_(candidates, candidates)].sum(axis=1) / (len(candidates) - 1)
+
+
+def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.ndarray:
+    """CONFIDENTIAL. Attributes × attributes: how much the two depend on each other; 0 on the diagonal."""
+    pairs = np.zeros((len(domain.sizes),) * 2)
+    for place, j in enumerate(attributes[:-1]):
+        tree = AttributeTree(domain, j, ((), *((i,) for i in attributes[place + 1 :])), ())
+        pairs[j, attributes[place + 1 :]] = _scores(tree, counts, np.arange(len(tree.splits)) > 0)[0, 1:]
+    return pairs + pairs.T
+
+
+def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> int:
+    """n̂ that decides which splits may compete: expected, known, or the plan's first draw."""
+    if domain.expected_rows is not None or plan.total != "estimated":
+        return domain.expected_rows or int(counts.count.sum())
+    draw = next(draw for draw in plan.draws if draw.name == "total")
+    return max(1, int(counts.count.sum() + noise.two_sided_geometric(draw.scale, 1, randomness)[0]))
+
+
+def _prefixes(domain: Domain, counts: Counts, order: tuple[int, ...]) -> Iterator[Counts]:
+    """CONFIDENTIAL. For each attribute the rows to count: the table of it and its predecessors, where that is smaller."""
+    number, cells = np.zeros(len(counts.codes), dtype=np.int64), 1
+    counts = Counts(counts.codes, counts.count.astype(float))
+    for position, j in enumerate(order, start=1):
+        cells *= domain.sizes[j]
+        if cells > len(number):
+            yield from itertools.repeat(counts, len(order) - position + 1)
+            return
+        number *= domain.sizes[j]
+        number += counts.codes[:, j]
+        yield _prefix_table(domain, order[:position], np.bincount(number, weights=counts.count, minlength=cells))
+
+
+def _prefix_table(domain: Domain, prefix: tuple[int, ...], table: np.ndarray) -> Counts:
+    """CONFIDENTIAL. Occupied cells of a table of these attributes; the others are 0 and not looked at."""
+    cell = np.flatnonzero(table)
+    codes, rest = no_codes(len(cell), domain.sizes), cell.copy()
+    for j in reversed(prefix):
+        rest, codes[:, j] = np.divmod(rest, domain.sizes[j])
+    return Counts(codes, table[cell])
+
+
+def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, randomness: noise.Randomness) -> AttributeTree:
+    """One more layer: an election at every node of the newest one. Nodes are disjoint: the layer costs one election."""
+    eligible = _eligible(tree)
+    scores = _scores(tree, rows, eligible.any(axis=0) & [len(split) > 0 for split in tree.splits])
+    scores -= [penalty(tree.sizes, split, tree.attribute, scale) for split in tree.splits]
+    elected = noise.permute_and_flip(scores, eligible, draw.epsilon, draw.sensitivity, randomness)
+    return AttributeTree(tree.domain, tree.attribute, tree.splits, (*tree.layers, elected.astype(np.int32)))
+
+
+def _eligible(tree: AttributeTree) -> np.ndarray:
+    """Nodes × splits, from the branches and sizes alone: a predecessor splits a branch once, what has stopped stays so,
+    and a split whose table over all nodes would not fit does not compete."""
+    used = tree.branches() >= 0
+    member = np.array([np.isin(np.arange(used.shape[1]), split) for split in tree.splits])
+    groups = np.array([math.prod(tree.sizes[j] for j in split) for split in tree.splits])
+    eligible = ~(used @ member.T) & ((groups == 1) | (groups * tree.leaves * tree.categories <= MOST_CELLS))
+    if tree.layers:
+        eligible[np.repeat(tree.layers[-1] == 0, tree.fanouts[-1]), 1:] = False
+    return eligible
+
+
+def _scores(tree: AttributeTree, rows: Counts, wanted: np.ndarray) -> np.ndarray:
+    """CONFIDENTIAL. Nodes × splits: how much the attribute depends on each wanted group of predecessors; 0 for the others."""
+    nodes, categories = tree.leaves, tree.categories
+    place = tree.descend(rows.codes) * categories + rows.codes[:, tree.attribute]
+    numbers = np.flatnonzero(wanted)
+    groups = [tree.splits[number] for number in numbers]
+    scores = np.zeros((nodes, len(tree.splits)))
+
+    def score(cover: tuple[Split, list[int]]) -> None:
+        joint = joint_table(rows, place, nodes * categories, cover[0], tree.sizes)
+        for member in cover[1]:
+            table = margin(joint, cover[0], groups[member]).reshape(nodes, categories, -1)
+            scores[:, numbers[member]] = dependence(table)
+
+    in_parallel(score, covers(groups, tree.sizes, largest_joint(len(place)) // (nodes * categories)))
+    return scores
+
+
+def dependence(table: np.ndarray) -> np.ndarray:
+    """½ Σ |n_zx − n_z·n_x/n| of each table (the last two axes): ½ the L1 error of taking z and x as independent.
+
+    A record more in cell (a, b) changes n_zx − n_z·n_x/n by n/(n+1)·(1[z=a] − n_z/n)(1[x=b] − n_x/n), whose absolute sum
+    is 4·n/(n+1)·(1 − n_a/n)(1 − n_b/n) < 4: the score moves by less than 2, up or down. PRIVACY.md, dependence.
+
+    >>> dependence(np.array([[[2, 0], [0, 2]], [[1, 1], [1, 1]]])).tolist()
+    [2.0, 0.0]
+    """
+    z, x = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
+    return np.abs(table - z * x / np.maximum(x.sum(axis=-1, keepdims=True), 1)).sum(axis=(-1, -2)) / 2
+
+
+def measure(
+    trees: tuple[AttributeTree, ...], plan: Plan, counts: Counts, randomness: noise.Randomness
+) -> tuple[np.ndarray, ...]:
+    """Measurements × leaves × categories of noisy counts for every tree, empty leaves too."""
+    exact = [_histograms(tree, counts) for tree in trees]
+    drawn = [sanitize(trees, plan, exact, number, randomness) for number in range(plan.measurements)]
+    return tuple(np.stack(of_tree) for of_tree in zip(*drawn, strict=True))
+
+
+def _histograms(tree: AttributeTree, counts: Counts) -> np.ndarray:
+    """CONFIDENTIAL. Leaves × categories of exact counts."""
+    exact = joint_table(counts, tree.descend(counts.codes), tree.leaves, (tree.attribute,), tree.sizes)
+    return exact.astype(np.int64)
+
+
+def sanitize(
+    trees: tuple[AttributeTree, ...], plan: Plan, histograms: list[np.ndarray], measurement: int, randomness: noise.Randomness
+) -> list[np.ndarray]:
+    """Histograms plus the noise of one measurement; a cell that breaks a rule is no cell and stays 0."""
+    noisy = []
+    for tree, histogram in zip(trees, histograms, strict=True):
+        values, held = histogram.copy(), tree.elections[:, None]
+        for draw in tree_draws(plan, tree.domain.names[tree.attribute]).counts[measurement]:
+            cells = np.nonzero(tree.allowed & (held == draw.layer))
+            values[cells] += noise.two_sided_geometric(draw.scale, len(cells[0]), randomness)
+        noisy.append(values)
+    return noisy

@@ -1,0 +1,173 @@
+"""Which attribute splits a node: elected from exact counts with a share of ε. The draw itself is in noise.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import gammaln, xlogy
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine import laws, noise
+from steps_engine.domain.counting import Counts
+from steps_engine.domain.nodes import Split
+from steps_engine.methods.tree.growth import Growth
+
+MOST_CANDIDATES = 10**6
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A score per node and attribute, and how far one record can move it.
+
+    `score(histogram, categories, expected_rows)`: histogram is nodes × categories, `categories` the public number of
+    categories in each node. `sensitivity` is the largest change when one record is added; `monotone` says that adding a
+    record never moves one candidate up and another one down.
+    """
+
+    name: str
+    score: Callable[[np.ndarray, np.ndarray, int | None], np.ndarray]
+    sensitivity: Fraction
+    monotone: bool
+    needs_expected_rows: bool = False
+    in_rows: bool = False  # whether scores are numbers of rows, which can be weighed against noise
+
+    @property
+    def spread(self) -> Fraction:
+        """Width of the interval in which adding one record moves every score: Δ if monotone, else 2Δ."""
+        return self.sensitivity * (1 if self.monotone else 2)
+
+
+def log_likelihood(histogram: np.ndarray) -> np.ndarray:
+    """Multinomial log-likelihood of each row at its own maximum: log n! − Σ log n_k! + Σ n_k log(n_k/n).
+
+    With g(n) = log n! − n log n + n this is g(n) − Σ g(n_k): g grows like ½ log 2πn, so nothing large cancels and the
+    floating error stays below 2⁻²⁰ (what noise.py allows a score) for any number of rows.
+    """
+    return _g(histogram.sum(axis=1)) - _g(histogram).sum(axis=1)
+
+
+def _g(n: np.ndarray) -> np.ndarray:
+    """log n! − n log n + n: directly where n is small, Stirling's series beyond (its next term is below 1e-13)."""
+    small, big = np.minimum(n, 64), np.maximum(n, 64)
+    stirling = 0.5 * np.log(2 * np.pi * big) + 1 / (12 * big) - 1 / (360 * big**3) + 1 / (1260 * big**5)
+    return np.where(n < 64, gammaln(small + 1) - xlogy(small, small) + small, stirling)
+
+
+def _minus_aic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """−AIC = 2 log L − 2K, K from the public domain. Adding a record moves it by (−2, 0]: PRIVACY.md, aic."""
+    return 2 * log_likelihood(histogram) - 2 * categories
+
+
+def _minus_bic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """−BIC = 2 log L − K log n̂ with a public n̂: the exact size of a node would make the sensitivity grow with K."""
+    return 2 * log_likelihood(histogram) - categories * math.log(expected_rows)
+
+
+def _uneven(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
+    """½ Σ |n_k − n/K|: rows that were misplaced if all K categories were taken for equally full. Sums of whole numbers.
+
+    Adding a record moves it by at most 1 − 1/K, up or down: PRIVACY.md, uneven.
+    """
+    rows, allowed = histogram.sum(axis=1, keepdims=True), categories[:, None]
+    return np.maximum(allowed * histogram - rows, 0).sum(axis=1) / np.maximum(categories, 1)
+
+
+AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True)
+BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True)
+UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True)
+UTILITIES = {utility.name: utility for utility in (AIC, BIC, UNEVEN)}
+MECHANISMS = {"permute_and_flip": noise.permute_and_flip, "exponential": noise.exponential_mechanism}
+
+
+def elect_attributes(
+    growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: noise.Randomness, utility: Utility
+) -> tuple[tuple[Split, ...], np.ndarray]:
+    """One election per node of a layer. Nodes are disjoint, so the layer costs one election, not their number."""
+    nodes = growth.open_nodes()
+    draw = plan.election_draw(depth)
+    scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
+    if plan.election.stop:
+        scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
+    elected = MECHANISMS[draw.mechanism](scores[nodes], eligible[nodes], draw.epsilon, draw.sensitivity, randomness)
+    rest, rest_of = growth.remainder()
+    choices = tuple((j,) for j in range(growth.used.shape[1])) + rest
+    choice = np.zeros(growth.width, dtype=np.int64)
+    choice[nodes] = np.where(elected < growth.used.shape[1], elected, growth.used.shape[1] + rest_of[nodes])
+    chosen, split_of = np.unique(choice[nodes], return_inverse=True)
+    result = np.zeros(growth.width, dtype=np.int32)
+    result[nodes] = split_of.reshape(-1)
+    return tuple(choices[c] for c in chosen), result
+
+
+def _with_stop(
+    growth: Growth, plan: Plan, depth: int, scores: np.ndarray, eligible: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """A last candidate: no further layer, the cells come next. It scores 0; a split what it tells less what it costs.
+
+    Measuring K categories misplaces about ½ Σ E|noise| rows: public, as K and the scale are. One constant for all records is
+    taken from each score, so that the spread stays as it is.
+    """
+    draws = (d for d in plan.draws if (d.kind, d.layer, d.set) == ("count", depth + 1, plan.served[0]))
+    price = laws.mean_size(max(d.scale for d in draws)) / 2
+    for j in range(scores.shape[1]):
+        scores[:, j] -= price * growth.allowed_categories(j)
+    return np.pad(scores, ((0, 0), (0, 1))), np.pad(eligible, ((0, 0), (0, 1)), constant_values=True)
+
+
+def _ballot(growth: Growth, counts: Counts, utility: Utility, expected_rows: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """CONFIDENTIAL scores (nodes × attributes), and the public mask of attributes that can still split each node."""
+    walking, node = growth.walking(counts.codes)
+    codes, count = counts.codes[walking], counts.count[walking]
+    scores, eligible = np.zeros(growth.used.shape), ~growth.used
+    for j, size in enumerate(growth.space.domain.sizes):
+        categories = growth.allowed_categories(j)
+        histogram = np.bincount(node * size + codes[:, j], weights=count, minlength=growth.width * size)
+        scores[:, j] = utility.score(histogram.reshape(growth.width, size), categories, expected_rows)
+        eligible[:, j] &= categories > 1
+    return scores, eligible
+
+
+def grouping_count(attributes: int, groups: int) -> int:
+    """Ordered ways to put attributes into non-empty groups: Σ (−1)^i C(g, i) (g − i)^p."""
+    return sum((-1) ** i * math.comb(groups, i) * (groups - i) ** attributes for i in range(groups + 1))
+
+
+def elect_groups(
+    domain: Domain, counts: Counts, plan: Plan, randomness: noise.Randomness, utility: Utility
+) -> tuple[Split, ...]:
+    """The paper's clustering variant, elected once at the root: layers of attributes of like importance.
+
+    A candidate is an ordered grouping; its utility is the sum of the gaps between the mean importance of adjacent
+    groups, most important first, which telescopes to mean(first) − mean(last). Each mean moves like one score, so for a
+    utility of spread s the difference moves within ±s: its spread is 2s. PRIVACY.md, elect_groups.
+    """
+    draw, groups = plan.election_draw(0), plan.election.layers
+    importance = np.array(
+        [
+            float(utility.score(_histogram(counts, j, size), np.array([size]), domain.expected_rows)[0])
+            for j, size in enumerate(domain.sizes)
+        ]
+    )
+    labels = _groupings(len(domain.sizes), groups)
+    first, last = labels == 0, labels == groups - 1
+    score = (first @ importance) / first.sum(axis=1) - (last @ importance) / last.sum(axis=1)
+    everyone = np.ones((1, len(score)), dtype=bool)
+    winner = int(MECHANISMS[draw.mechanism](score[None, :], everyone, draw.epsilon, draw.sensitivity, randomness)[0])
+    return tuple(tuple(np.flatnonzero(labels[winner] == group).tolist()) for group in range(groups))
+
+
+def _histogram(counts: Counts, attribute: int, size: int) -> np.ndarray:
+    return np.bincount(counts.codes[:, attribute], weights=counts.count, minlength=size)[None, :]
+
+
+def _groupings(attributes: int, groups: int) -> np.ndarray:
+    """All ordered groupings as rows of labels."""
+    numbers = np.arange(groups**attributes)
+    labels = np.stack([(numbers // groups**j) % groups for j in range(attributes)], axis=1).astype(np.int8)
+    complete = np.all([(labels == group).any(axis=1) for group in range(groups)], axis=0)
+    return labels[complete]

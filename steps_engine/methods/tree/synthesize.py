@@ -1,0 +1,28 @@
+"""Whole counts to records: each leaf's cell as many times as its count says, shuffled, values drawn within their bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from steps_engine import noise
+from steps_engine.domain.cells import Space
+from steps_engine.domain.encoding import decode
+from steps_engine.domain.nodes import Tree
+from steps_engine.methods.tree.correct import ConsistentCounts
+
+
+def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, randomness: noise.Randomness) -> pa.Table:
+    """The records of one set (1…m). Reads no record and no exact count: post-processing, free of charge."""
+    cells, count = [], []
+    for layer, whole in zip(tree.layers, consistent.whole[1:], strict=True):
+        filled = np.flatnonzero((layer.cell >= 0) & (whole[which_set - 1] > 0))
+        cells.append(layer.cell[filled])
+        count.append(whole[which_set - 1][filled])
+    if consistent.cells is not None:
+        filled = np.flatnonzero(consistent.cells.whole[which_set - 1])
+        cells.append(consistent.cells.cells[filled])
+        count.append(consistent.cells.whole[which_set - 1][filled])
+    codes = Space(tree.domain).codes(np.concatenate(cells))
+    rows = np.repeat(np.arange(len(codes)), np.concatenate(count))
+    return decode(codes[rows[noise.permutation(len(rows), randomness)]], tree.domain, randomness)

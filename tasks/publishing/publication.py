@@ -1,0 +1,207 @@
+"""Publish: public/NAME/ from an allow-list of public artifacts. Nothing here opens confidential/."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from schemas.errors import EvidenceBroken
+from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, composition_of, guarantee_of
+from schemas.plan import Plan
+from schemas.spec.release import Release
+from tasks.publishing import bundle
+from tasks.publishing.page import make_page
+from tasks.stores.artifacts import Reference
+from tasks.stores.entries import Entry, content_hash
+from tasks.stores.files import alone, disk_faults, sync_folder
+from tasks.stores.home import Home
+from tasks.stores.keys import signing_key
+from tasks.verify.bundle import holds, verify_bundle
+
+PACKAGE = "steps-release"
+PATIENCE = 60.0  # seconds to wait for another publication on this home
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A published release. `manifest_hash` is what the ledger records."""
+
+    folder: Path
+    manifest: Manifest
+    manifest_hash: str
+
+
+def publish(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Bundle:
+    """The whole folder or none: built beside its place, verified as an outsider would, then renamed."""
+    final, references = home.public / release.name, tuple(references)
+    tables = public_tables(home, release, plan, references)
+    with alone(home.folder / "publish.lock", PATIENCE), disk_faults(home.public):
+        for left in home.public.glob(f".{release.name}.tmp-*"):  # of a publisher that was killed: we hold the lock
+            shutil.rmtree(left)
+        if final.exists():
+            _must_verify(home, final)
+        else:
+            _publish_new(home, final, contents(home, release, plan, tables, proof))
+        return _published(final, plan, references, proof)
+
+
+def preview(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Path:
+    """What would be published, unsigned and outside public/: all that an approver may see."""
+    files = contents(home, release, plan, public_tables(home, release, plan, references), proof)
+    folder = home.staging / f"{release.name}.preview"
+    with disk_faults(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        for name in (bundle.PAGE, bundle.PLAN, bundle.DOMAIN, bundle.MANIFEST):
+            bundle.write_durably(folder / name, files[name])
+    return folder
+
+
+def public_tables(home: Home, release: Release, plan: Plan, references: Iterable[Reference]) -> dict[str, bytes]:
+    """The bytes of every artifact of the allow-list, each exactly as it was sealed."""
+    given = {reference.stage: reference for reference in references}
+    wanted = bundle.table_stages(plan.sets)
+    if given.keys() != set(wanted):
+        differ = ", ".join(sorted(given.keys() ^ set(wanted)))
+        raise EvidenceBroken(f'release "{release.name}" publishes {", ".join(wanted)}, nothing more or less; see: {differ}.')
+    return {stage: _public_bytes(home, release, given[stage]) for stage in wanted}
+
+
+def _public_bytes(home: Home, release: Release, reference: Reference) -> bytes:
+    name = f'stage "{reference.stage}" of release "{reference.release}"'
+    if reference.side != "public" or reference.digest is None:
+        raise EvidenceBroken(f"{name} is confidential: it was not paid for and cannot be published.")
+    if reference.release != release.name:
+        raise EvidenceBroken(f'{name} belongs to another release than "{release.name}" and cannot be published with it.')
+    path = home.staging / reference.release / reference.stage / f"{reference.id}.parquet"
+    with disk_faults(path):
+        content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != reference.digest:
+        raise EvidenceBroken(f"{name} is not what was sealed. Run the release again.")
+    return content
+
+
+def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof) -> dict[str, bytes]:
+    """Every file of the bundle, the manifest and its signature last."""
+    key = signing_key(home)
+    files = {f"{stage}.parquet": content for stage, content in tables.items()}
+    if "csv" in release.spec.formats:
+        sets = (f"synthetic-{number}" for number in range(1, plan.sets + 1))
+        files |= {f"{stage}.csv": bundle.csv_bytes(bundle.read_table(tables[stage])) for stage in sets}
+    files[bundle.DOMAIN] = bundle.domain_bytes(release.domain)
+    files[bundle.PLAN] = bundle.plan_bytes(plan)
+    files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof), plan, release.domain, tables)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof))
+    files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
+    return files
+
+
+def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manifest:
+    return Manifest(
+        format=FORMAT,
+        release=plan.release,
+        population=plan.population,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        guarantee=guarantee_of(plan),
+        composition=composition_of(plan),
+        draws=plan.draws,
+        plan_hash=plan.hash,
+        spec_hash=plan.spec_hash,
+        ledger=proof,
+        code=code_facts(),
+        files={name: bundle.facts_of(content) for name, content in files.items()},
+    )
+
+
+def _publish_new(home: Home, final: Path, files: dict[str, bytes]) -> None:
+    building = Path(tempfile.mkdtemp(prefix=f".{final.name}.tmp-", dir=home.public))
+    try:
+        for name, content in files.items():
+            bundle.write_durably(building / name, content)
+        _must_verify(home, building)
+        building.chmod(0o755)
+        sync_folder(building)
+        os.rename(building, final)
+        sync_folder(home.public)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _published(final: Path, plan: Plan, references: Sequence[Reference], proof: LedgerProof) -> Bundle:
+    """The bundle in its place, if it is this release: same plan, same charge, same artifacts."""
+    content = (final / bundle.MANIFEST).read_bytes()
+    manifest = bundle.read_manifest(content)
+    artifacts = {f"{reference.stage}.parquet": reference.digest for reference in references}
+    same_files = all(manifest.files[name].sha256 == digest for name, digest in artifacts.items())
+    if not same_files or (manifest.plan_hash, manifest.ledger.charge) != (plan.hash, proof.charge):
+        raise EvidenceBroken(f"{final} holds another release under this name. It stays as it is; choose another name.")
+    return Bundle(final, manifest, hashlib.sha256(content).hexdigest())
+
+
+def _must_verify(home: Home, folder: Path) -> None:
+    signing_key(home)  # its public half lies beside it from the first use on
+    problems = verify_bundle(folder, home.keys / "signing-key.pub")
+    if not holds(problems):
+        shown = "; ".join(str(problem) for problem in problems[:3])
+        raise EvidenceBroken(f"the bundle in {folder} does not verify: {shown}. Nothing was published or changed.")
+
+
+def charge_proof(entries: Sequence[Entry], release: str) -> LedgerProof:
+    """The release's last charge and its way to the newest of `entries`, which must be the whole ledger in order."""
+    place = max(i for i, entry in enumerate(entries) if entry.kind == "charge" and entry.release == release)
+    charge, later, head = entries[place], entries[place + 1 :], entries[-1]
+    return LedgerProof(
+        charge=ChargeEntry(**charge.public_fields()),
+        previous=charge.previous,
+        later=tuple(content_hash(entry.public_fields()) for entry in later),
+        head_seq=head.seq,
+        head=head.hash,
+    )
+
+
+def published_heads(home: Home) -> list[tuple[str, int, str]]:
+    """The ledger heads that published manifests know: a ledger that lacks one is an old copy."""
+    heads = []
+    for path in sorted(home.public.glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
+        try:
+            proof = bundle.read_manifest(path.read_bytes()).ledger
+        except (OSError, ValueError):
+            raise EvidenceBroken(f"{path} cannot be read. Restore the bundle from its backup.") from None
+        heads.append((f'the bundle "{path.parent.name}"', proof.head_seq, proof.head))
+    return heads
+
+
+def code_facts() -> Code:
+    """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
+    needed = (text for text in importlib.metadata.requires(PACKAGE) if "extra ==" not in text)
+    names = (re.match(r"[A-Za-z0-9._-]+", text).group() for text in needed)
+    return Code(
+        package=PACKAGE,
+        version=importlib.metadata.version(PACKAGE),
+        commit=_commit(Path(__file__)),
+        python=platform.python_version(),
+        dependencies={name: importlib.metadata.version(name) for name in names},
+    )
+
+
+def _commit(file: Path) -> str | None:
+    """The commit of the work tree that this file belongs to; None when it is not under version control."""
+    tracked = ["git", "ls-files", "--error-unmatch", file.name]
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        run = [subprocess.run(c, cwd=file.parent, capture_output=True, text=True, timeout=20) for c in (tracked, describe)]
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    commit = run[1].stdout.strip()
+    return commit if all(done.returncode == 0 for done in run) and re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) else None

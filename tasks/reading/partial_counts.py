@@ -1,0 +1,60 @@
+"""Counting shared out: workers count some of the source's files each, into parts that are added up. CONFIDENTIAL.
+
+A part holds packed cells, problems included. Counts of disjoint records add, so the sum over parts is the table that one
+pass over all files gives, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from schemas.spec.release import Release
+from tasks.reading.encoding_sql import cells_sql, keyed_rows, words
+from tasks.reading.sources import open_files, open_source, short_lived
+from tasks.stages.discretize import answer, counts_of, keep_counts, must_be_readable
+from tasks.stores.artifacts import Reference
+from tasks.stores.files import keep, private_folder, temporary
+from tasks.stores.home import Home
+
+MOST_PARTS = 64
+
+
+def shares_of_source(release: Release) -> list[tuple[str, ...]]:
+    """The source's files, in shares that can be counted apart.
+
+    Which records of a person are dropped depends on all of that person's, in whichever files: then there is one share.
+    """
+    files = open_source(release.source).files
+    parts = 1 if release.domain.unit.excess == "drop" else min(MOST_PARTS, len(files))
+    return [files[i::parts] for i in range(parts)]
+
+
+@contextmanager
+def room_for_parts(home: Home, release: Release, count: int) -> Iterator[list[str]]:
+    """Where that many parts go: gone afterwards, and after a crash when the release is next counted."""
+    with short_lived(private_folder(home.confidential / release.name), "parts") as folder:
+        yield [str(folder / f"{number}.parquet") for number in range(1, count + 1)]
+
+
+def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) -> None:
+    """Count the cells of some files of the source; done twice, it gives the same."""
+    source, domain, final = open_files(files, release.source), release.domain, Path(part)
+    must_be_readable(source, domain)
+    cells = cells_sql(keyed_rows(source, domain), source, domain)
+    found = answer(cells, source, domain, private_folder(home.confidential / release.name))
+    with temporary(final.parent) as file:
+        pq.write_table(found, file, compression="zstd")
+        keep(file, final)
+
+
+def add_up_parts(home: Home, release: Release, parts: Sequence[str]) -> Reference:
+    """Add up the parts' cells and keep them, as one pass over all files would."""
+    source, domain = open_files(tuple(parts), release.source), release.domain
+    packed = len(words(domain))
+    columns = ", ".join(f"c{i} AS b{i}" for i in range(packed))
+    cells = f"SELECT {columns}, sum(c{packed})::BIGINT AS n FROM {source.relation()} GROUP BY ALL"
+    return keep_counts(home, release, counts_of(cells, source, domain, private_folder(home.confidential / release.name)))

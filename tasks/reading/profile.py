@@ -1,0 +1,140 @@
+"""Small tables about the records, computed inside DuckDB in one pass over them: what validation judges. CONFIDENTIAL.
+
+The pass counts cells as `discretize` does, problems included, so what validation accepts is what will be counted. A
+second look, for examples, is taken only at columns that have a problem; people are counted by a query of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from schemas import expectations as names
+from schemas.spec.domain import Domain
+from tasks.reading.encoding_sql import PROBLEMS, category_types, cells_sql, coded_rows, keyed_rows, unpacked
+from tasks.reading.sources import Source, query
+
+EXAMPLES = 10
+_SHOWN = 100  # characters of an example
+
+
+@dataclass(frozen=True, repr=False)
+class Finding:
+    """How many rows have a problem, and some of their values."""
+
+    rows: int | None
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Profile:
+    """The columns of the small frame, and (column, problem) → what was found."""
+
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
+
+    def __or__(self, other: Profile) -> Profile:
+        return Profile(self.values | other.values, self.findings | other.findings)
+
+    def frame(self) -> pd.DataFrame:
+        """Distinct values side by side; a shorter column repeats its own, which changes no expectation about values."""
+        known = {name: values for name, values in self.values.items() if values}
+        height = max(map(len, known.values()))
+        return pd.DataFrame({name: [*islice(cycle(values), height)] for name, values in known.items()}, dtype=object)
+
+
+def structure(source: Source, domain: Domain) -> Profile:
+    """Columns and types, known before a record is read."""
+    wanted = set(names.wanted_columns(domain))
+    often = Counter(name.casefold() for name in source.names)
+    doubled = [name for name in source.names if often[name.casefold()] > 1]
+    found = {"lacking": wanted - set(source.names), "extra": set(source.names) - wanted, "doubled": set(doubled)}
+    values = {names.COLUMNS: [*source.names] or ["(none)"], names.DOUBLED: [len(doubled)]}
+    values |= {names.type_of(name): [holds] for name, holds in source.columns if name in wanted}
+    findings = {("", problem): Finding(None, tuple(map(_short, sorted(which)))) for problem, which in found.items() if which}
+    findings |= {(name, "type"): Finding(None, (f"stored as {holds}",)) for name, holds in source.columns}
+    return Profile(values, findings)
+
+
+def contents(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain) -> Profile:
+    """Rows, values, rules and people, from one pass over the records (and one over the column of people)."""
+    for statement in category_types(domain):
+        query(connection, statement)
+    query(connection, f"CREATE TEMP TABLE cells AS {cells_sql(keyed_rows(source, domain), source, domain)}")
+    rows = query(connection, "SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells")["n"][0].as_py()
+    digest = Profile({names.BROKEN: [0], names.ROWS: [rows]})
+    for j in range(len(domain.attributes)):
+        digest |= _column(connection, source, domain, j)
+    return digest | _rules(connection, domain) | _people(connection, source, domain)
+
+
+def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain, j: int) -> Profile:
+    """Distinct values of one column: a bin's first value stands for its bin, and for what is outside its extremes."""
+    attribute = domain.attributes[j]
+    sql = f"SELECT {unpacked(domain)[j]} AS code, sum(n)::BIGINT AS n FROM cells GROUP BY 1 ORDER BY n DESC, code"
+    rows = {row["code"]: row["n"] for row in query(connection, sql).to_pylist()}
+    stands_for = attribute.categories if attribute.kind in ("categorical", "ordinal") else attribute.edge_values[:-1].tolist()
+    usual = [code for code in rows if code < attribute.size][:EXAMPLES]
+    values: list[Any] = [stands_for[code] if code < attribute.present else None for code in usual]
+    findings = {}
+    for i, problem in enumerate(PROBLEMS):
+        if attribute.size + i in rows:
+            some, extremes = _look(connection, source, domain, j, attribute.size + i)
+            findings[attribute.name, problem] = Finding(rows[attribute.size + i], some)
+            values += {"missing": [None], "unreadable": [], "outside": extremes}[problem]
+    unreadable = findings.get((attribute.name, "unreadable"), Finding(0)).rows
+    read = {} if attribute.kind in ("categorical", "ordinal") else {names.unreadable_in(attribute.name): [unreadable]}
+    return Profile({attribute.name: values} | (read if rows else {}), findings)
+
+
+def _look(
+    connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain, j: int, code: int
+) -> tuple[tuple[str, ...], list[Any]]:
+    """The most frequent values with a problem, as they stand in the files, and the extremes of all of them."""
+    column = f"c{source.names.index(domain.attributes[j].name)}"
+    sql = (
+        f"SELECT CAST({column} AS VARCHAR) AS value, count(*) AS n, count(*) OVER () AS kinds, "
+        f"min(min(v{j})) OVER () AS low, max(max(v{j})) OVER () AS high "
+        f"FROM {coded_rows(keyed_rows(source, domain), source, domain)} WHERE k{j} = {code} "
+        f"GROUP BY value ORDER BY n DESC, value LIMIT {EXAMPLES}"
+    )
+    found = query(connection, sql).to_pylist()
+    some = [f"{_short(row['value'])} ({row['n']:,}×)" for row in found]
+    more = found[0]["kinds"] - len(found)
+    return (*some, *([f"and {more:,} more values"] if more else [])), [found[0]["low"], found[0]["high"]]
+
+
+def _rules(connection: duckdb.DuckDBPyConnection, domain: Domain) -> Profile:
+    codes, values, findings = unpacked(domain), {}, {}
+    for number, (rule, forbidden) in enumerate(zip(domain.rules, domain.forbidden, strict=True), 1):
+        meets = " AND ".join(f"{codes[j]} IN ({', '.join(map(str, which))})" for j, which in forbidden.items())
+        rows = query(connection, f"SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells WHERE {meets}")["n"][0].as_py()
+        values[names.rule_breaks(number)] = [rows]
+        findings[", ".join(rule.never), f"rule {number}"] = Finding(rows)
+    return Profile(values, findings)
+
+
+def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain) -> Profile:
+    unit = domain.unit
+    if unit.column is None:
+        return Profile()
+    person = f"c{source.names.index(unit.column)}"
+    sql = (
+        "SELECT coalesce(max(n) FILTER (person IS NOT NULL), 0) AS most, "
+        "coalesce(sum(n) FILTER (person IS NULL), 0)::BIGINT AS without, "
+        f"coalesce(sum(n) FILTER (person IS NOT NULL AND n > {unit.rows_per_person}), 0)::BIGINT AS excess "
+        f"FROM (SELECT {person} AS person, count(*) AS n FROM {source.relation()} GROUP BY 1)"
+    )
+    [found] = query(connection, sql).to_pylist()
+    most = Finding(found["excess"], (f"one person has {found['most']:,} records",))
+    findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): most}
+    return Profile({names.PERSON_ROWS: [found["most"]], names.NO_PERSON: [found["without"]]}, findings)
+
+
+def _short(text: str | None) -> str:
+    return "(nothing)" if text is None else text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

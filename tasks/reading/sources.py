@@ -1,0 +1,236 @@
+"""The records at the door: which files, which columns, and a DuckDB that can read those files and nothing else.
+
+What is said here reaches terminals and logs, so it names files and limits; never a column found, a value or a number of rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import pyarrow as pa
+
+from schemas.errors import InfrastructureFault, SpecError
+from schemas.expectations import AS_WRITTEN
+from tasks.reading.parquet_footer import MAGIC, MOST_COLUMNS, parquet_columns
+
+HEAD = 1 << 20  # bytes of a CSV file looked at before it is read
+LOCK = ".lock"
+MEMORY = "512MB"
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that hold one table: all Parquet or all CSV, with the same columns in the same order."""
+
+    files: tuple[str, ...]
+    format: Literal["parquet", "csv"]
+    columns: tuple[tuple[str, str], ...]  # (name, what it holds)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
+
+    def relation(self) -> str:
+        """The table as SQL, its columns called c0, c1, … so that no name from a file is ever part of a query."""
+        files = f"[{', '.join(map(literal, self.files))}]"
+        aliases = [f"c{i}" for i in range(len(self.columns))]
+        if self.format == "parquet":
+            return f"read_parquet({files}, union_by_name=true, hive_partitioning=false) AS t({', '.join(aliases)})"
+        columns = ", ".join(f"'{alias}': 'VARCHAR'" for alias in aliases)
+        return (
+            f"read_csv({files}, columns={{{columns}}}, auto_detect=false, header=true, delim=',', quote='\"', escape='\"', "
+            "nullstr='', encoding='utf-8', strict_mode=true, null_padding=false, hive_partitioning=false)"
+        )
+
+
+class ReadingFailed(Exception):
+    """DuckDB could not read the records. Its own words quote them: they are for the confidential page alone."""
+
+    def __init__(self, confidential: str):
+        super().__init__("the records cannot be read")
+        self.confidential = confidential
+
+
+def literal(text: str) -> str:
+    """A text as an SQL literal.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def open_source(path: Path | str) -> Source:
+    """What lies at a path, a folder or a glob, checked without reading records (footers, headers and file names only)."""
+    return open_files(_files(str(path)), path)
+
+
+def open_files(files: tuple[str, ...], path: Path | str) -> Source:
+    """These files as one table; `path` is what was asked for."""
+    formats = {file: _format(file) for file in files}
+    if len(set(formats.values())) > 1:
+        raise SpecError(f"source {path}: Parquet and CSV files together; give files of one format.")
+    format_ = formats[files[0]]
+    columns = parquet_columns(files) if format_ == "parquet" else [_csv_columns(file) for file in files]
+    for file, found in zip(files, columns, strict=True):
+        if found != columns[0]:
+            raise SpecError(
+                f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
+                "types; give files of one shape."
+            )
+    return Source(files, format_, columns[0])
+
+
+def _files(path: str) -> tuple[str, ...]:
+    if os.path.isdir(path):
+        found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith((".", "_"))]
+    else:
+        found = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
+    files = tuple(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
+    if not files:
+        what = "a folder without files" if os.path.isdir(path) else "no such file, folder or match"
+        raise SpecError(f"source {path}: {what}; give Parquet or CSV: a file, a folder or a glob.")
+    for file in files:
+        if glob.has_magic(file):
+            raise SpecError(f"source {file}: a path with *, ? or [ cannot be read safely; rename it.")
+    return files
+
+
+def _format(file: str) -> Literal["parquet", "csv"]:
+    """By content where it speaks (Parquet begins and ends with PAR1), by suffix otherwise."""
+    head, tail = _ends(file)
+    suffix = Path(file).suffix.lower()
+    if head == tail == MAGIC:
+        return "parquet"
+    if not head:
+        raise SpecError(f"source {file}: the file is empty; not even a header stands in it.")
+    if suffix in (".parquet", ".pq") or head == MAGIC:
+        raise SpecError(f"source {file}: not a whole Parquet file (its first or last bytes are wrong); write it again.")
+    if suffix != ".csv":
+        raise SpecError(f"source {file}: neither Parquet nor CSV (a CSV file is named .csv); convert it.")
+    return "csv"
+
+
+def _ends(file: str) -> tuple[bytes, bytes]:
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise SpecError(f"source {file}: not a regular file; give Parquet or CSV files.")
+        with open(file, "rb") as stream:
+            head = stream.read(4)
+            stream.seek(-min(4, os.fstat(stream.fileno()).st_size), os.SEEK_END)
+            return head, stream.read(4)
+    except OSError as error:
+        reason = error.strerror
+    raise SpecError(f"source {file}: cannot be read ({reason}); check the path and its permissions.")
+
+
+def _csv_columns(file: str) -> tuple[tuple[str, str], ...]:
+    """The names in a CSV header (comma, double quotes, UTF-8 with or without a byte order mark)."""
+    with open(file, "rb") as stream:
+        head = stream.read(HEAD)
+    whole = len(head) < HEAD
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        cut = not whole and error.start > len(head) - 4 and error.reason == "unexpected end of data"
+        text = head[: error.start].decode("utf-8-sig") if cut else None
+    if text is None or "\0" in text:
+        raise SpecError(f"source {file}: not UTF-8 text; convert it to UTF-8.")
+    if not whole and "\n" not in text:
+        raise SpecError(f"source {file}: the first line is longer than {HEAD:,} bytes; is this a CSV file?")
+    names = next(csv.reader(io.StringIO(text, newline="")), [])
+    if len(names) > MOST_COLUMNS:
+        raise SpecError(f"source {file}: more than {MOST_COLUMNS:,} columns.")
+    return tuple((name, AS_WRITTEN) for name in names)  # types learnt from records would leak
+
+
+@contextmanager
+def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB in memory that may open the source's files and its spill folder: nothing else, no extension, no network."""
+    with (
+        short_lived(scratch, "spill") as folder,
+        duckdb.connect(":memory:", config=_LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
+    ):
+        connection.execute(f"SET allowed_paths = [{', '.join(map(literal, source.files))}]")
+        connection.execute("SET enable_progress_bar = false")  # on by default where Python looks interactive; tells sizes
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+_LOCKED_DOWN = {
+    "memory_limit": MEMORY,
+    "threads": THREADS,
+    "preserve_insertion_order": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+}
+
+
+def query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """The answer as an Arrow table. DuckDB's error texts quote records, so none of them leaves, not even as a context."""
+    try:
+        return connection.execute(sql).to_arrow_table()
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except duckdb.Error as error:
+        words, is_fault = str(error), isinstance(error, duckdb.OutOfMemoryException) or "No space left" in str(error)
+    if is_fault:
+        raise InfrastructureFault(f"reading the source needs more than {MEMORY} of memory and the space left for spilling.")
+    raise ReadingFailed(words)
+
+
+@contextmanager
+def short_lived(place: Path, kind: str) -> Iterator[Path]:
+    """A private folder (0700) for as long as it is used; that of a process that was killed goes when the next one comes."""
+    for abandoned in [*place.glob("spill-*"), *place.glob("parts-*")]:
+        _remove_unless_used(abandoned)
+    folder, handle = _locked_folder(place, kind)
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked_folder(place: Path, kind: str) -> tuple[Path, int]:
+    """Its lock is held as long as this process lives: that of a dead one can be had by others, on any host."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=place))
+        with suppress(FileNotFoundError):  # another process took the folder for a dead one's, before it was locked
+            handle = _open_lock(folder)
+            flock(handle, LOCK_EX)
+            if (folder / LOCK).exists():
+                return folder, handle
+            os.close(handle)
+
+
+def _remove_unless_used(folder: Path) -> None:
+    with suppress(OSError):
+        handle = _open_lock(folder)
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(handle)
+
+
+def _open_lock(folder: Path) -> int:
+    """A file rather than the folder itself: over NFS only what is open for writing can be locked."""
+    return os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,152 @@
+"""Compare files with each other: for data one may look at. No ledger, no home, nothing confidential."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.errors import DataInvalid, SpecError
+from schemas.expectations import wanted_columns
+from schemas.spec.attributes import Attribute
+from schemas.spec.domain import Domain, load_domain
+from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.combining import Sets
+from steps_engine.evaluation.comparison import compare
+from steps_engine.evaluation.regression import MODELS, Model, variables
+from steps_engine.evaluation.report import Evaluation, Options, evaluate
+from steps_engine.noise import SystemRandomness
+from tasks.publishing.evaluation_page import render_evaluation
+from tasks.reading.encoding_sql import keyed_rows, keys
+from tasks.reading.sources import Source, connect, open_source, query
+from tasks.stages.discretize import count_cells
+from tasks.stages.evaluate import of_synthetic
+
+_NUMBER = "CAST({} AS DOUBLE)"
+_READ = {"integer": _NUMBER, "numeric": _NUMBER, "date": "CAST(CAST({} AS DATE) - DATE '1970-01-01' AS DOUBLE)"}
+
+
+@dataclass(frozen=True)
+class Records:
+    """A file of records and the domain that says what it holds."""
+
+    source: str
+    domain: Domain
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A model to fit on every file, and how the synthetic sets' answers become one."""
+
+    model: Model
+    sets: Sets = "split"
+
+
+def find_regression(asked: str | None, kind: str | None, sets: str | None) -> Regression | None:
+    """A model by its name or its formula (linear unless said otherwise), or none."""
+    if asked is None:
+        if kind or sets:
+            raise SpecError("--kind and --sets describe a regression; name its formula with --model.")
+        return None
+    model = MODELS.get(asked) or Model(asked, asked, kind or "linear")
+    if kind not in (None, model.kind):
+        raise SpecError(f"model {asked} is {model.kind}, not {kind}; leave --kind out or write a formula.")
+    return Regression(model, sets or "split")
+
+
+def compare_files(
+    original: Path,
+    synthetic: Sequence[Path],
+    domain: Path,
+    options: Options = Options(),  # noqa: B008  frozen
+    regression: Regression | None = None,
+    page: Path | None = None,
+) -> dict[str, Any]:
+    """SPECKS, margins, χ² and a regression of synthetic files against the original; a page with pictures on request."""
+    known = load_domain(domain)
+    files = [Records(str(original), known), *(Records(str(path), of_synthetic(known)) for path in synthetic)]
+    names = _variables(regression.model, known) if regression else ()
+    first, *others = (_coded(file) for file in files)
+    fitted = None
+    if regression:
+        reference, *frames = (_frame(file, names) for file in files)
+        fitted = compare(regression.model, reference, frames, regression.sets)
+    found = evaluate(first, others, SystemRandomness(), options, fitted)
+    if page is not None:
+        _write(page, found, known.name)
+    return found.as_json()
+
+
+def _variables(model: Model, domain: Domain) -> tuple[str, ...]:
+    outcome, predictors = variables(model)
+    if unknown := sorted({outcome, *predictors} - set(domain.names)):
+        known = ", ".join(domain.names)
+        raise SpecError(f"model {model.name!r} names {', '.join(unknown)}; the domain has {known}.")
+    return outcome, *predictors
+
+
+def _coded(file: Records) -> Coded:
+    _must_have_columns(file)
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            counts = count_cells(file, Path(scratch))
+        except DataInvalid:
+            counts = None
+    if counts is None:
+        raise DataInvalid(f"{file.source} does not fit the domain: its categories, bounds or rules differ, or it has no rows.")
+    return Coded(file.domain.names, file.domain.sizes, counts.codes, counts.count)
+
+
+def _must_have_columns(file: Records) -> None:
+    found, wanted = Counter(open_source(file.source).names), Counter(wanted_columns(file.domain))
+    if found != wanted:
+        missing, extra = (", ".join(sorted(names)) or "none" for names in (wanted - found, found - wanted))
+        raise SpecError(f"{file.source} does not have the domain's columns: missing {missing}; not expected {extra}.")
+
+
+def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
+    """Attributes of a file that was coded before, so that every value can be read: numbers, or the domain's categories."""
+    source, domain = open_source(file.source), file.domain
+    attributes = [domain.attributes[domain.index(name)] for name in names]
+    values = [_READ.get(a.kind, "CAST({} AS VARCHAR)").format(f"c{source.names.index(a.name)}") for a in attributes]
+    columns = ", ".join(f"{value} AS a{j}" for j, value in enumerate(values))
+    with tempfile.TemporaryDirectory() as scratch, connect(source, Path(scratch)) as connection:
+        table = query(connection, f"SELECT {columns} FROM {_kept(source, domain, values)}")
+    return pd.DataFrame({a.name: _column(found, a) for a, found in zip(attributes, table.columns, strict=True)})
+
+
+def _kept(source: Source, domain: Domain, values: Sequence[str]) -> str:
+    """The records that were counted: of each person at most rows_per_person where the rest is dropped."""
+    unit = domain.unit
+    if unit.excess == "forbid":
+        return source.relation()
+    order = ", ".join([keys(domain), *values])
+    turn = f"row_number() OVER (PARTITION BY c{source.names.index(unit.column)} ORDER BY {order})"
+    return f"{keyed_rows(source, domain)} QUALIFY {turn} <= {unit.rows_per_person}"
+
+
+def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical | np.ndarray:
+    if attribute.kind not in _READ:
+        codes = pc.index_in(found, pa.array(attribute.categories, pa.string()))
+        missing = -1 if attribute.missing_code is None else attribute.missing_code
+        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), attribute.labels)
+    values = pc.fill_null(found, np.nan).to_numpy()
+    top = attribute.edge_values[-1] - (attribute.kind != "numeric")
+    values = np.clip(values, attribute.edge_values[0], top)  # moves something only where the domain says outside: clamp
+    whole = attribute.kind != "numeric" and not np.isnan(values).any()
+    return values.astype(np.int64) if whole else values
+
+
+def _write(page: Path, found: Evaluation, title: str) -> None:
+    try:
+        page.write_text(render_evaluation(found, title, confidential=False), encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"cannot write {page}: {error.strerror}. Choose a place that can be written.") from None

@@ -1,0 +1,101 @@
+"""Evaluate: compare what was published with the records. CONFIDENTIAL, and too late to change what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from schemas import tables
+from schemas.errors import SpecError
+from schemas.spec.domain import Domain, Unit
+from schemas.spec.release import EvaluationSpec, Release
+from steps_engine.domain.counting import Counts
+from steps_engine.domain.encoding import encode
+from steps_engine.evaluation.classifiers import resolve
+from steps_engine.evaluation.coded import Coded, sample
+from steps_engine.evaluation.report import Evaluation, Options
+from steps_engine.evaluation.report import evaluate as measure
+from steps_engine.noise import SystemRandomness, permutation
+from tasks.publishing.evaluation_page import WARNING, render_evaluation
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.files import private_folder
+from tasks.stores.home import Home
+
+MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
+
+
+def evaluate(home: Home, release: Release, cells: Reference, sets: Sequence[Reference]) -> None:
+    """Seal the evaluation of a published release and write its page; done once."""
+    store = Store(home)
+    if store.ledger.state(release.name) == "evaluated":
+        return
+    if store.find(release.name, "evaluation") is None:
+        domain, counts = release.domain, Counts.from_table(release.domain, store.read(cells))
+        rows = MOST_VALUES // len(domain.names)
+        original = sample(Coded(domain.names, domain.sizes, counts.codes, counts.count), rows, SystemRandomness())
+        codes = (encode(_some(store.read(each), rows).to_pandas(), of_synthetic(domain)) for each in sets)
+        synthetic = [Coded(domain.names, domain.sizes, each) for each in codes]
+        page, table = _compared(original, synthetic, release)
+        _write_page(evaluation_page(home, release.name), page)
+        store.write(release.name, "evaluation", table, tables.EVALUATION, "confidential")
+    store.ledger.evaluated(release.name)
+
+
+def _some(records: pa.Table, rows: int) -> pa.Table:
+    """A random choice of so many records, where there are more."""
+    if records.num_rows <= rows:
+        return records
+    return records.take(np.sort(permutation(records.num_rows, SystemRandomness())[:rows]))
+
+
+def evaluation_page(home: Home, name: str) -> Path:
+    return home.confidential / name / "evaluation.html"
+
+
+def of_synthetic(domain: Domain) -> Domain:
+    """The domain of synthetic records: they belong to nobody, so no column says to whom."""
+    return domain.model_copy(update={"unit": Unit()})
+
+
+def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tuple[str, pa.Table]:
+    try:
+        found = measure(original, synthetic, SystemRandomness(), Options(_classifier(release.spec.evaluation, original.sizes)))
+    except SpecError as error:  # a synthetic set without rows, say: published as it is, and not comparable
+        return f"<!doctype html><title>{release.name}</title><p>{WARNING}<p>Not comparable: {error}", _rows({})
+    sampled = original.total == MOST_VALUES // len(original.names)
+    title = f"{release.name}, from {original.total:,} rows each" if sampled else release.name
+    return render_evaluation(found, title, confidential=True), _rows(measures(found))
+
+
+def _classifier(spec: EvaluationSpec, sizes: Sequence[int]) -> str:
+    """The classifier that was asked for, or the richest one that this domain allows."""
+    asked = "logistic_interactions" if spec.classifier == "logistic" and spec.interactions else spec.classifier
+    try:
+        return resolve(asked, sizes)
+    except SpecError:
+        return "auto"
+
+
+def measures(evaluation: Evaluation) -> dict[tuple[str, str], float]:
+    """The figures of an evaluation by measure and which of its parts."""
+    said = evaluation.as_json()
+    return {
+        (measure, which): float(value)
+        for measure in ("specks", "tvd", "chi_square")
+        for which, value in said[measure].items()
+        if isinstance(value, int | float)
+    }
+
+
+def _rows(found: dict[tuple[str, str], float]) -> pa.Table:
+    rows = [{"measure": measure, "which": which, "value": value} for (measure, which), value in found.items()]
+    return pa.Table.from_pylist(rows, schema=tables.EVALUATION)
+
+
+def _write_page(path: Path, text: str) -> None:
+    private_folder(path.parent)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,28 @@
+"""Publication: brings the plan and the charge's proof to `publish`, and records in the ledger what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from schemas.spec.release import Release
+from tasks.publishing.publication import charge_proof, preview, publish
+from tasks.stages.plan import load_plan
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.home import Home
+
+
+def publish_release(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> Path:
+    """Publish the bundle, or find it published; the ledger knows its manifest from here on."""
+    store = Store(home)
+    proof = charge_proof(store.ledger.entries(), release.name)
+    bundle = publish(home, release, load_plan(store, plan), public, proof)
+    store.ledger.publish(release.name, bundle.manifest_hash)
+    return bundle.folder
+
+
+def preview_release(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> Path:
+    """Write down what would be published, for the person who decides."""
+    store = Store(home)
+    proof = charge_proof(store.ledger.entries(), release.name)
+    return preview(home, release, load_plan(store, plan), public, proof)

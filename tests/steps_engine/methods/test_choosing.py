@@ -1,0 +1,90 @@
+"""`auto` decides from public inputs alone, considers flat, tree and cascade, and takes what it predicts to be best."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from schemas.spec.release import Method
+from steps_engine.laws import mean_size
+from steps_engine.methods.choosing import consider, decided, top_layer
+from steps_engine.methods.registry import make_plan
+from steps_engine.noise import SeededRandomness, two_sided_geometric
+from tests.steps_engine.shapes import domain, release
+
+
+def asked(*sizes: int, rows: int | None = 10_000, epsilon: str = "1", **method):
+    shape = domain(*sizes).model_copy(update={"expected_rows": rows})
+    return release(shape, Method(**method), epsilon)
+
+
+def predicted(spec) -> dict[str, float]:
+    return {each.decomposition: each.predicted_error for each in consider(spec)}
+
+
+TAKEN = {
+    "few cells": (asked(2, 2, 5, 6, epsilon="0.2"), "flat"),
+    "many cells, little budget": (asked(*[2] * 15, 14), "cascade"),
+    "many cells, much budget": (asked(*[2] * 15, 14, epsilon="6"), "tree"),
+    "many cells, more budget than noise": (asked(*[2] * 15, 14, epsilon="15"), "flat"),
+    "more cells than can be held": (asked(*[100] * 12, epsilon="20"), "cascade"),
+    "unknown rows": (asked(2, 3, rows=None), "cascade"),
+    "one attribute": (asked(30), "flat"),
+}
+
+
+@pytest.mark.parametrize("spec, best", TAKEN.values(), ids=TAKEN)
+def test_what_is_predicted_to_be_best_is_taken(spec, best):
+    plan = make_plan(spec)
+    assert plan.decomposition == best
+    found = {each.decomposition: each.predicted_error for each in plan.considered}
+    assert found[best] == min(found.values()) and {"flat", "cascade"} <= set(found)
+
+
+def test_what_is_taken_is_what_asking_for_it_by_name_gives():
+    spec = asked(*[2] * 15, 14, epsilon="6")
+    by_name = make_plan(decided(spec, "tree"))
+    taken = make_plan(spec)
+    assert taken.draws == by_name.draws and taken.layers == by_name.layers and len(taken.considered) == 3
+
+
+def test_every_prediction_falls_with_epsilon_and_with_rows_and_rises_with_split_sets():
+    sizes = (2, 3, 4, 5, 6, 7)
+    usual = predicted(asked(*sizes))
+    for easier in (predicted(asked(*sizes, epsilon="2")), predicted(asked(*sizes, rows=40_000))):
+        assert all(easier[name] < usual[name] for name in usual)
+    split, shared = (predicted(asked(*sizes, sets={"count": 5, "budget": budget})) for budget in ("split", "shared"))
+    assert all(split[name] > usual[name] for name in usual) and shared == usual
+
+
+def test_the_tree_s_top_layer_has_at_most_as_many_nodes_as_families_have_cells():
+    for sizes in ((2, 3, 4, 5), (9, 2, 2, 30), (50, 60), (2, 2)):
+        (names,) = top_layer(domain(*sizes)) or ((),)
+        nodes = 1
+        for name in names:
+            nodes *= sizes[int(name[1:])]
+        assert nodes**2 <= domain(*sizes).all_cells
+    assert top_layer(domain(30)) == () and top_layer(domain(9, 2, 2, 30)) == (("x1", "x2"),)
+
+
+def test_a_given_order_and_given_shares_are_the_tree_s():
+    spec = asked(2, 3, 4, 5, order=("x3",), shares=(1, 3))
+    plan = make_plan(decided(spec, "tree"))
+    assert plan.layers[0].attributes == ("x3",) and plan.layers[0].share == Fraction(1, 4)
+
+
+def test_layers_are_equal_for_split_sets_and_divided_by_the_cube_root_rule_for_shared_ones():
+    tree = {"decomposition": "tree", "order": ("x0",)}
+    split, shared = (
+        make_plan(asked(2, 50, sets={"count": 2, "budget": b}, **tree)).layers[0].share for b in ("split", "shared")
+    )
+    assert split == Fraction(1, 2) and shared < Fraction(1, 4)
+    given = asked(2, 50, sets={"count": 2, "budget": "shared"}, shares="equal", **tree)
+    assert make_plan(given).layers[0].share == Fraction(1, 2)
+
+
+def test_the_mean_noise_is_that_of_the_noise():
+    for scale in (Fraction(1, 3), Fraction(5)):
+        drawn = abs(two_sided_geometric(scale, 40_000, SeededRandomness(1))).mean()
+        assert abs(drawn / mean_size(scale) - 1) < 0.05

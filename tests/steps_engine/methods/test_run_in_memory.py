@@ -1,0 +1,40 @@
+"""The documented example runs as it stands, and gives what the text beside it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "engine.md"
+
+
+@pytest.fixture(scope="module")
+def example() -> dict:
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL):
+        exec(compile(block, str(DOCUMENT), "exec"), names)
+    return names
+
+
+def test_the_documented_example_gives_frames_counts_and_draws(example):
+    result, frame = example["result"], example["frame"]
+    assert list(result.frames[0].columns) == list(frame.columns) and len(result.frames) == 2
+    counts = result.counts(1).set_index("member")
+    truth = frame["member"].value_counts()
+    assert all(abs(counts.estimate[m] - truth[m]) < 12 * counts.standard_error[m] for m in ("no", "yes"))
+    assert not result.frames[0].query("member == 'yes'")["wage"].isna().any()
+    assert {draw.kind for draw in result.plan.draws} == {"count"}
+
+
+def test_a_users_utility_is_in_the_plan(example):
+    [election] = [draw for draw in example["elected"].plan.draws if draw.kind == "election"]
+    assert election.sensitivity == 1
+
+
+def test_every_method_of_the_table_can_be_built(example):
+    rows = re.findall(r"\| `(Method\(.*?\))` \|", DOCUMENT.read_text())
+    assert len(rows) == 9
+    for row in rows:
+        eval(row, {"Method": example["Method"]})  # the document's own text

@@ -1,0 +1,153 @@
+"""Whole bundles for the tests, made by the real engine, ledger and store; and a way to tamper with one and sign it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas import tables
+from schemas.budget import parse_nanos
+from schemas.manifest import LedgerProof, composition_of, guarantee_of
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from schemas.spec.release import Release, ReleaseSpec
+from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.noise import SeededRandomness
+from tasks.publishing import bundle
+from tasks.publishing.publication import charge_proof
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.charging import ChargeRequest
+from tasks.stores.entries import chain_hash, content_hash
+from tasks.stores.home import Home
+from tasks.stores.keys import signing_key
+from tasks.stores.ledger import Ledger, open_ledger
+
+POLL = Domain.model_validate(
+    {
+        "name": "poll",
+        "population": "town",
+        "expected_rows": 4000,
+        "attributes": (
+            {"name": "voted", "kind": "categorical", "categories": ("no", "yes")},
+            {"name": "registered", "kind": "categorical", "categories": ("no", "yes, by <post>")},
+            {"name": "age", "kind": "integer", "bounds": (18, 47), "bins": 3, "missing": "category"},
+            {"name": "wage", "kind": "numeric", "bounds": (0, Decimal("10.5")), "bins": 2},
+            {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2000-12-31"), "bins": 2},
+        ),
+        "rules": ({"never": {"voted": "yes", "registered": "no"}},),
+    }
+)
+GIVEN = {"decomposition": "tree", "order": ("voted", "age"), "sets": {"count": 2}}
+ELECTED = {"decomposition": "tree", "elect": {"layers": 2, "share": Decimal("0.2")}, "sets": {"count": 2}}
+
+
+@dataclass(frozen=True)
+class Made:
+    """What `publish` takes."""
+
+    home: Home
+    release: Release
+    plan: Plan
+    references: tuple[Reference, ...]
+    proof: LedgerProof
+    ledger: Ledger
+
+    @property
+    def arguments(self) -> tuple:
+        return self.home, self.release, self.plan, self.references, self.proof
+
+
+def a_release(
+    domain: Domain, method: dict, name: str = "poll-2026", epsilon: str = "1", formats=("parquet", "csv"), **privacy
+) -> Release:
+    spec = {"name": name, "dataset": "d.yaml", "source": "s.csv", "method": method, "formats": formats}
+    spec["privacy"] = {"epsilon": Decimal(epsilon), **privacy}
+    return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
+
+
+def some_counts(domain: Domain, rows: int, seed: int = 1) -> Counts:
+    """Random records of allowed cells, concentrated on a few."""
+    from steps_engine.domain.cells import Space
+
+    space, rng = Space(domain), np.random.default_rng(seed)
+    cells = space.allowed()
+    return count_codes(space.codes(rng.choice(cells, rows, p=rng.dirichlet(np.full(len(cells), 0.3)))))
+
+
+def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
+    """Grant, charge, draw and seal: everything up to publication."""
+    home, source = Home(folder), SeededRandomness(seed)
+    plan = make_plan(release, source)
+    ledger, store = open_ledger(home), Store(home)
+    neighbours, epsilon = plan.neighbours, parse_nanos(plan.epsilon)
+    ledger.grant(plan.population, 4 * epsilon, "test", neighbours)
+    hashes = plan.hash, plan.spec_hash, "f" * 64
+    ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, "person", *hashes))
+    method, domain = decomposition_of(plan), release.domain
+    tree = method.build(domain, plan, counts, source)
+    noisy = method.sanitize(domain, plan, counts, tree, source)
+    parts = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}
+    made = {stage: (parts[stage], schema) for stage, schema in method.schemas(plan).items()}
+    for i in range(1, plan.sets + 1):
+        made[f"synthetic-{i}"] = (method.synthesize(domain, plan, parts, i, source), tables.records(domain))
+    references = tuple(store.write(release.name, stage, *table, side="public") for stage, table in made.items())
+    return Made(home, release, plan, references, charge_proof(ledger.entries(), release.name), ledger)
+
+
+def sign_again(folder: Path, home: Home, change: Callable[[dict[str, Any]], None] | None = None) -> None:
+    """Hashes the files as they are now, lets `change` edit the manifest, and signs: what a dishonest publisher could do."""
+    manifest = json.loads((folder / bundle.MANIFEST).read_bytes())
+    for path in folder.iterdir():
+        if path.name not in bundle.UNLISTED and path.is_file():
+            manifest["files"][path.name] = bundle.facts_of(path.read_bytes()).model_dump()
+    if change is not None:
+        change(manifest)
+    content = bundle.to_bytes(manifest)
+    (folder / bundle.MANIFEST).write_bytes(content)
+    (folder / bundle.SIGNATURE).write_bytes(bundle.signature_of(signing_key(home), content))
+
+
+def edit_table(path: Path, change: Callable[[dict[str, list]], None]) -> None:
+    """Rewrites a Parquet file after `change` edited its columns (as lists)."""
+    table = pq.read_table(path)
+    columns = table.to_pydict()
+    change(columns)
+    pq.write_table(pa.table(columns, schema=table.schema), path, compression="zstd")
+
+
+def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> Any:
+    value = json.loads(path.read_bytes())
+    change(value)
+    path.write_bytes(bundle.to_bytes(value))
+    return value
+
+
+def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None]) -> None:
+    """Another plan, with manifest, charge, chain and signature made to agree with it."""
+    plan = Plan.model_validate(edit_json(folder / bundle.PLAN, change))
+
+    def agree(manifest: dict[str, Any]) -> None:
+        manifest |= {"plan_hash": plan.hash, "draws": [draw.model_dump(mode="json") for draw in plan.draws]}
+        manifest["guarantee"] = guarantee_of(plan).model_dump(mode="json")
+        manifest["composition"] = composition_of(plan).model_dump(mode="json")
+        manifest["ledger"]["charge"]["shown"]["plan_hash"] = plan.hash
+        forge_chain(manifest["ledger"])
+
+    sign_again(folder, home, agree)
+
+
+def forge_chain(proof: dict[str, Any]) -> None:
+    """The head that the charge, as it now reads, would lead to."""
+    head = chain_hash(proof["previous"], content_hash(proof["charge"]))
+    for content in proof["later"]:
+        head = chain_hash(head, content)
+    proof["head"] = head
