@@ -105,14 +105,9 @@ class Plan(Frozen):
     spec_hash: str
 
     @property
-    def has_forest(self) -> bool:
-        """Whether every attribute has a tree of its own (a cascade, a Bayesian network) or all share one."""
-        return any(draw.tree is not None for draw in self.draws)
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the cells of the last layer are too many to list, so that only those that reach a threshold are kept."""
-        return any(draw.threshold is not None for draw in self.draws)
+    def structure_is_drawn(self) -> bool:
+        """Whether the structure depends on records, by elections or by a total that guides them."""
+        return any(draw.kind == "election" or draw.layer == 0 for draw in self.draws)
 
     @property
     def served(self) -> tuple[int | None, ...]:

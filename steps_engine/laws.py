@@ -179,3 +179,8 @@ def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
     """P(X < bound) of the two-sided geometric law in double precision: for estimates, never for drawing."""
     tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))
     return np.where(bound > 0, 1 - tail, tail)
+
+
+def probability(value: np.ndarray, scale: Fraction) -> np.ndarray:
+    """P(X = value) = (1 − α)/(1 + α)·α^|value| of the two-sided geometric law in double precision: for estimates."""
+    return math.tanh(1 / (2 * float(scale))) * np.exp(-np.abs(value) / float(scale))

@@ -8,7 +8,7 @@ from schemas import tables
 from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
-from steps_engine.methods.registry import make_plan
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.plan import spec_hash
 from steps_engine.noise import SystemRandomness
 from tasks.stores.artifacts import Reference, Store

@@ -14,7 +14,7 @@ from schemas.budget import parse_nanos, show_nanos
 from schemas.errors import SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import load_domain
-from schemas.spec.release import load_release
+from tasks.reading.specs import load_release
 
 DATASET = """\
 name: wages

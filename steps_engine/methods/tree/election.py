@@ -12,10 +12,11 @@ from scipy.special import gammaln, xlogy
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine import laws, noise
+from steps_engine.accounting.mechanisms import elect, noise_of
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.tree.growth import Growth
+from steps_engine.noise import Randomness
 
 MOST_CANDIDATES = 10**6
 
@@ -81,11 +82,10 @@ AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True)
 BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True)
 UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True)
 UTILITIES = {utility.name: utility for utility in (AIC, BIC, UNEVEN)}
-MECHANISMS = {"permute_and_flip": noise.permute_and_flip, "exponential": noise.exponential_mechanism}
 
 
 def elect_attributes(
-    growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: noise.Randomness, utility: Utility
+    growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: Randomness, utility: Utility
 ) -> tuple[tuple[Split, ...], np.ndarray]:
     """One election per node of a layer. Nodes are disjoint, so the layer costs one election, not their number."""
     nodes = growth.open_nodes()
@@ -93,7 +93,7 @@ def elect_attributes(
     scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
     if plan.election.stop:
         scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
-    elected = MECHANISMS[draw.mechanism](scores[nodes], eligible[nodes], draw.epsilon, draw.sensitivity, randomness)
+    elected = elect(draw, scores[nodes], eligible[nodes], randomness)
     rest, rest_of = growth.remainder()
     choices = tuple((j,) for j in range(growth.used.shape[1])) + rest
     choice = np.zeros(growth.width, dtype=np.int64)
@@ -113,7 +113,7 @@ def _with_stop(
     taken from each score, so that the spread stays as it is.
     """
     draws = (d for d in plan.draws if (d.kind, d.layer, d.set) == ("count", depth + 1, plan.served[0]))
-    price = laws.mean_size(max(d.scale for d in draws)) / 2
+    price = max(noise_of(d).mean_size for d in draws) / 2
     for j in range(scores.shape[1]):
         scores[:, j] -= price * growth.allowed_categories(j)
     return np.pad(scores, ((0, 0), (0, 1))), np.pad(eligible, ((0, 0), (0, 1)), constant_values=True)
@@ -137,9 +137,7 @@ def grouping_count(attributes: int, groups: int) -> int:
     return sum((-1) ** i * math.comb(groups, i) * (groups - i) ** attributes for i in range(groups + 1))
 
 
-def elect_groups(
-    domain: Domain, counts: Counts, plan: Plan, randomness: noise.Randomness, utility: Utility
-) -> tuple[Split, ...]:
+def elect_groups(domain: Domain, counts: Counts, plan: Plan, randomness: Randomness, utility: Utility) -> tuple[Split, ...]:
     """The paper's clustering variant, elected once at the root: layers of attributes of like importance.
 
     A candidate is an ordered grouping; its utility is the sum of the gaps between the mean importance of adjacent
@@ -157,7 +155,7 @@ def elect_groups(
     first, last = labels == 0, labels == groups - 1
     score = (first @ importance) / first.sum(axis=1) - (last @ importance) / last.sum(axis=1)
     everyone = np.ones((1, len(score)), dtype=bool)
-    winner = int(MECHANISMS[draw.mechanism](score[None, :], everyone, draw.epsilon, draw.sensitivity, randomness)[0])
+    winner = int(elect(draw, score[None, :], everyone, randomness)[0])
     return tuple(tuple(np.flatnonzero(labels[winner] == group).tolist()) for group in range(groups))
 
 

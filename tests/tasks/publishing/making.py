@@ -20,7 +20,8 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tasks.publishing.publication import charge_proof
@@ -92,7 +93,7 @@ def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
     ledger.grant(plan.population, 4 * epsilon, "test", neighbours)
     hashes = plan.hash, plan.spec_hash, "f" * 64
     ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, "person", *hashes))
-    method, domain = decomposition_of(plan), release.domain
+    method, domain = method_of(plan), release.domain
     tree = method.build(domain, plan, counts, source)
     noisy = method.sanitize(domain, plan, counts, tree, source)
     parts = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}

@@ -271,7 +271,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from steps_engine.noise import SeededRandomness
-from steps_engine.methods.tree.plan import make_plan
+from steps_engine.methods.planning import make_plan
 from tasks.publishing import publication as publish
 from tasks.publishing.bundle import table_stages
 from tasks.stores.artifacts import Store

@@ -10,26 +10,14 @@ The last line is the best linear update of (total, f) by one more measurement of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine.laws import variance
-from tasks.verify.tree import Branches, Nodes
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.methods.tree.branches import Branches, Nodes
+from steps_engine.methods.views import Margin
 
 MOST_NUMBERS = 50_000_000  # categories × inner nodes that are held at once
-
-
-@dataclass(frozen=True)
-class Margin:
-    """Counts of one attribute's categories: least squares with standard errors, and the mean over the synthetic sets."""
-
-    attribute: str
-    labels: tuple[str, ...]
-    estimate: np.ndarray
-    error: np.ndarray
-    synthetic: np.ndarray
 
 
 def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> list[Margin]:
@@ -71,7 +59,7 @@ def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: in
 def _noise(nodes: Nodes, plan: Plan, depth: int) -> np.ndarray:
     """V of every node. Measurements have equal scales, so that the first one stands for all."""
     draws = (draw for draw in plan.draws if (draw.kind, draw.layer, draw.set) == ("count", depth, plan.served[0]))
-    kinds = {draw.nodes: variance(draw.scale) for draw in draws}
+    kinds = {draw.nodes: noise_of(draw).variance for draw in draws}
     return np.where(nodes.leaf, kinds.get("leaves", np.nan), kinds.get("inner", np.nan))
 
 
