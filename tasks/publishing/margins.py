@@ -16,7 +16,7 @@ import numpy as np
 
 from schemas.plan import Plan
 from steps_engine.laws import variance
-from tasks.verify.tree import Branches, Nodes
+from steps_engine.methods.tree.branches import Branches, Nodes
 
 MOST_NUMBERS = 50_000_000  # categories × inner nodes that are held at once
 

@@ -14,10 +14,11 @@ from schemas.manifest import Manifest
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.cascade import tables as forest
+from steps_engine.methods.tree.branches import Branches, read_branches
+from steps_engine.methods.tree.check import held_and_sampled
 from tasks.publishing import bundle, pictures
 from tasks.publishing.margins import Margin, margins
-from tasks.verify.counts import coded, held_and_sampled
-from tasks.verify.tree import Branches, read_branches
+from tasks.verify.records import coded
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category

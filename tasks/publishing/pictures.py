@@ -9,8 +9,8 @@ import numpy as np
 
 from schemas.spec.domain import Domain
 from steps_engine.methods.cascade.tables import Trees
+from steps_engine.methods.tree.branches import Branches
 from tasks.publishing.margins import Margin
-from tasks.verify.tree import Branches
 
 Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
 MOST_BARS = 24

@@ -1,4 +1,4 @@
-"""Checks of a published tree: its nodes are disjoint within each layer, and together hold every allowed cell.
+"""A published tree, read back: its nodes are disjoint within each layer, and together hold every allowed cell.
 
 The tree is grown again from its splits. A node too few or too many shows a tree that is not a function of the domain and
 the elections alone: leaving out a node where nobody is would say so.
@@ -82,7 +82,7 @@ def read_branches(domain: Domain, plan: Plan, table: pa.Table) -> Branches:
 
 
 def _with_ends(tree: Tree, splits: tuple[tuple[int, ...], ...], layers: tuple[Nodes, ...]) -> Branches:
-    last, prefix, fixed = tree.layers[-1], tree.layers[-1].cell, range(len(tree.domain.sizes))
+    last, prefix, fixed = tree.layers[-1], tree.layers[-1].cell, list(range(len(tree.domain.sizes)))
     if (last.cell < 0).any():
         codes = tree.branches(len(tree.layers))
         prefix = np.where(last.cell < 0, Space(tree.domain).cells(np.maximum(codes, 0)), last.cell)
