@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.spec.attributes import Attribute
+from schemas.spec.attributes import Attribute, Categorical, Ordinal
 from schemas.spec.domain import Domain
 
 
@@ -21,7 +21,7 @@ def codes_of(records: pa.Table, domain: Domain) -> np.ndarray:
 def _codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
     """Category codes of a published column, -1 for a value that the domain does not have."""
     missing = -1 if attribute.missing_code is None else attribute.missing_code
-    if attribute.kind in ("categorical", "ordinal"):
+    if isinstance(attribute, Categorical | Ordinal):
         codes = pc.index_in(column.cast(pa.string()), pa.array(attribute.categories)).fill_null(-1).to_numpy()
     else:
         kind = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.int32()}[attribute.kind]

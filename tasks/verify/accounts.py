@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
-from schemas.budget import as_fraction, parse_nanos, show_nanos
-from schemas.manifest import LedgerProof, Manifest, composition_of, guarantee_of, path_draws
+from schemas.budget import parse_nanos, show_nanos
+from schemas.manifest import LedgerProof, Manifest, composition_of, guarantee_of
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.tree.election import UTILITIES
+from steps_engine.methods.checked import Ends
 from tasks.stores.entries import chain_hash, content_hash
+from tasks.verify.sensitivities import NotKnown, least_sensitivity
+from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_epsilon
 
 
 def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
@@ -21,9 +22,12 @@ def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
         yield "release, population or spec hash differ from the plan's"
     if manifest.draws != plan.draws:
         yield "the draws differ from the plan's"
-    if manifest.guarantee != guarantee_of(plan):
+    said, promised = manifest.guarantee, (plan.epsilon, plan.neighbours, plan.rows_per_person)
+    if (said.epsilon, said.neighbours, said.rows_per_person) != promised or said != guarantee_of(plan):
         yield "the guarantee is not the one that the plan gives"
-    if manifest.composition != composition_of(plan):
+    figures, given = figures_of(plan), manifest.composition
+    figures_given = Figures(given.structure, given.measurements, given.total)
+    if (figures_given, given.sets, given.sentence) != (figures, plan.sets, composition_of(plan).sentence):
         yield "the composition is not the one that the plan gives"
 
 
@@ -51,59 +55,74 @@ def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
         yield "population or rows per person differ between plan and domain"
 
 
-def draw_problems(plan: Plan, leaf_layers: tuple[int, ...]) -> Iterator[str]:
-    """Every draw is noisy enough for its share, and the shares on every way from root to leaf sum to ε exactly."""
-    for draw in plan.draws:
-        yield from _noise_problems(draw, plan)
-    places = [(draw.kind, draw.layer, draw.set, draw.nodes) for draw in plan.draws]
-    if len(set(places)) < len(places):
-        yield "a draw is listed twice"
+def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
+    """Every draw is noisy enough for its share, and the shares on every way through the trees sum to ε exactly.
+
+    `published` are the layers at which branches end in the published structure; None where that could not be read.
+    """
+    if plan.rows_per_person < 1:
+        yield f"a person has at least one row; the plan says {plan.rows_per_person}"
     if not plan.layers or [layer.layer for layer in plan.layers] != list(range(1, len(plan.layers) + 1)):
         yield "the plan's layers are not numbered 1, 2, 3, …"
-    if plan.sparse and any((draw.threshold or 0) < 1 for draw in plan.draws if _counts_cells(draw, plan)):
-        yield "the cells have a threshold in some measurements only, or one below 1"
-    if any(draw.threshold is not None for draw in plan.draws if not _counts_cells(draw, plan)):
+    for draw in plan.draws:
+        yield from _noise_problems(draw, plan)
+    places = [(draw.tree, draw.kind, draw.layer, draw.set, draw.nodes) for draw in plan.draws]
+    if len(set(places)) < len(places):
+        yield "a draw is listed twice"
+    ways = ways_of(plan)
+    if published is not None and published.keys() != ways.names:
+        yield "there are draws for trees that are not there, or trees without draws"
+    if any(draw.threshold is not None for draw in ways.common):
         yield "a draw that is not of the cells has a threshold"
-    epsilon = as_fraction(parse_nanos(plan.epsilon))
-    for depth in leaf_layers:
-        yield from _path_problems(plan, depth, epsilon)
-
-
-def _counts_cells(draw: Draw, plan: Plan) -> bool:
-    return draw.kind == "count" and draw.layer == len(plan.layers)
-
-
-def _path_problems(plan: Plan, depth: int, epsilon: Fraction) -> Iterator[str]:
-    draws = path_draws(plan, depth)
-    measured = {(draw.layer, draw.set) for draw in draws if draw.kind == "count"}
-    if measured != {(layer, set_) for layer in range(1, depth + 1) for set_ in plan.served}:
-        yield f"a leaf in layer {depth} lies below counts that no draw accounts for"
-    # A leaf above the last layer takes no part in the elections below it: their share is not spent on it.
-    unheld = sum((d.epsilon for d in plan.draws if d.kind == "election" and d.layer >= depth), Fraction())
-    total = sum((draw.epsilon for draw in draws), Fraction())
-    if total + unheld != epsilon:
-        yield f"the shares on the way to a leaf in layer {depth} sum to {total + unheld}, not to ε={plan.epsilon}"
+    for tree in ways.trees:
+        yield from _threshold_problems(tree)
+        yield from _tree_problems(tree, tree.ends | (published or {}).get(tree.tree, frozenset()), plan)
+    if (total := figures_of(plan).total) != written_epsilon(plan):
+        yield f"the shares on the deepest way sum to {total}, not to ε={plan.epsilon}"
 
 
 def _noise_problems(draw: Draw, plan: Plan) -> Iterator[str]:
+    """The scale is no smaller than sensitivity/ε, for a sensitivity no smaller than the verifier's own."""
     if draw.epsilon <= 0:
         yield f"draw {draw.name!r} has no share of ε"
     elif draw.scale < draw.sensitivity / draw.epsilon:
         yield f"draw {draw.name!r} has scale {draw.scale}, below sensitivity/ε = {draw.sensitivity / draw.epsilon}"
-    least = _least_sensitivity(draw, plan)
-    if least is None:
+    if draw.layer < 0 or (draw.kind == "election" and draw.set is not None) or _elected_otherwise(draw, plan):
         yield f"draw {draw.name!r} is no election or count of this plan"
-    elif draw.sensitivity < least:
-        yield f"draw {draw.name!r} has sensitivity {draw.sensitivity}; one person can change it by {least}"
+    try:
+        least = least_sensitivity(draw, plan)
+    except NotKnown as error:
+        yield f"draw {draw.name!r}: {error}"
+    else:
+        if draw.sensitivity < least:
+            yield f"draw {draw.name!r} has sensitivity {draw.sensitivity}; one person can change it by {least}"
 
 
-def _least_sensitivity(draw: Draw, plan: Plan) -> Fraction | None:
-    """k rows, twice that under substitution; for an election times the spread that its utility declares."""
-    person = Fraction(plan.rows_per_person * (2 if plan.neighbours == "substitute" else 1))
-    if draw.kind == "count":
-        is_count = draw.mechanism == "two_sided_geometric" and draw.set in plan.served and draw.layer >= 1
-        return person if is_count else None
-    if plan.election is None or plan.election.utility not in UTILITIES or draw.mechanism != plan.election.mechanism:
-        return None
-    grouped = 2 if plan.election.what == "groups" else 1
-    return person * UTILITIES[plan.election.utility].spread * grouped if draw.set is None else None
+def _elected_otherwise(draw: Draw, plan: Plan) -> bool:
+    return draw.kind == "election" and plan.election is not None and draw.mechanism != plan.election.mechanism
+
+
+def _threshold_problems(tree: TreeDraws) -> Iterator[str]:
+    """Only cells of the last layer may be too many to list, and then they are in every measurement."""
+    thresholds = [draw.threshold for draw in tree.cells()]
+    if any(threshold is not None for threshold in thresholds) and any((threshold or 0) < 1 for threshold in thresholds):
+        yield "the cells have a threshold in some measurements only, or one below 1"
+    if sum(draw.threshold is not None for draw in tree.draws) > sum(threshold is not None for threshold in thresholds):
+        yield "a draw that is not of the cells has a threshold"
+
+
+def _tree_problems(tree: TreeDraws, ends: frozenset[int], plan: Plan) -> Iterator[str]:
+    """Every measurement counts every way to its end, and every way costs what the deepest costs."""
+    where, measurements = "" if tree.tree is None else f" of the tree of {tree.tree}", measurements_of(plan)
+    for draw in tree.unmet():
+        yield f"draw {draw.name!r} lies below every leaf{where}: nobody would pay for it"
+    if any(draw.set not in measurements for draw in tree.counts):
+        yield f"a count{where} serves none of the plan's measurements"
+    most = cost(tree.way(tree.deepest))
+    for end in sorted(ends):
+        if not all(tree.counted(end, measurement) for measurement in measurements):
+            yield f"a leaf in layer {end}{where} lies below counts that no draw accounts for"
+        # A branch that ends above an election takes no part in it: its share is spent on the leaf, or stays unspent.
+        paid = cost(tree.way(end))
+        if most not in (paid, paid + cost(tree.unheld(end))):
+            yield f"the shares on the way to a leaf in layer {end}{where} sum to {paid}, on the deepest way to {most}"

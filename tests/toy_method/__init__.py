@@ -66,7 +66,11 @@ class MarginsMethod:
             error = float(f"{noise_of(draws[-1]).variance ** 0.5:.6g}")
             layers.append(
                 LayerPlan(
-                    layer=number, attributes=(name,), nodes=domain.sizes[number - 1], nodes_are="exact", share=share,
+                    layer=number,
+                    attributes=(name,),
+                    nodes=domain.sizes[number - 1],
+                    nodes_are="exact",
+                    share=share,
                     expected_error=error,
                 )  # fmt: skip
             )
@@ -135,7 +139,9 @@ class MarginsMethod:
         total = Total(float(margins[0].estimate.sum()), float(np.sqrt((margins[0].error ** 2).sum())), tuple(map(len, sets)))
         network = tuple(Dependent(a.name, (), 1, a.size) for a in domain.attributes)
         text = "Every attribute was counted by itself."
-        return View(total, tuple(margins), "Counts", "The margins", text, "No arc: nothing depends on anything.", network=network)
+        return View(
+            total, tuple(margins), "Counts", "The margins", text, "No arc: nothing depends on anything.", network=network
+        )
 
     def sketch(self, plan: Plan) -> Sketch:
         scales = {draw.tree: float(draw.scale) for draw in plan.draws}

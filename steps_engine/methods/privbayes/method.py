@@ -14,6 +14,8 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.cascade.method import CascadeMethod
 from steps_engine.methods.cascade.tables import read_measured, trees_table
+from steps_engine.methods.checked import Checked
+from steps_engine.methods.privbayes import check
 from steps_engine.methods.privbayes.network import as_tree, elect_network
 from steps_engine.methods.privbayes.plan import outline
 from steps_engine.methods.privbayes.spec import PrivBayesSpec
@@ -36,6 +38,9 @@ class PrivBayesMethod(CascadeMethod):
     def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
         network = elect_network(domain, plan, counts, randomness)
         return trees_table(domain, tuple(as_tree(domain, j, parents) for j, parents in network))
+
+    def check(self, domain: Domain, plan: Plan, tables: Tables) -> Checked:
+        return check.check(domain, plan, tables)
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
         return synthesize_privbayes(domain, plan, read_measured(domain, tables), which_set, randomness)

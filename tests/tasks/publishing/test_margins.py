@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tasks.publishing.margins import margins
 
 from steps_engine.laws import variance
+from steps_engine.methods.tree.branches import Branches, read_branches
 from tasks.publishing import bundle
-from tasks.publishing.margins import margins
 from tasks.publishing.publication import publish
-from tasks.verify.tree import Branches, read_branches
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, Made, a_release, make, some_counts
 
 

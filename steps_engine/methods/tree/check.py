@@ -1,8 +1,11 @@
-"""Checks of the published numbers: counts that add up over the tree, and synthetic rows that are those counts."""
+"""Checks of a tree's published tables: counts that add up over the tree, and structure that its elections paid for.
+
+Imports nothing of the planning: what a plan may say is not asked of the planner.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,17 +13,90 @@ import pyarrow.compute as pc
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.domain.cells import Space
-from steps_engine.methods.tree.sparse import are_cells, cells_below
-from tasks.verify.tree import Branches
+from steps_engine.methods.checked import Checked, Ends, Findings
+from steps_engine.methods.tree.branches import Branches, read_branches
+from steps_engine.methods.tree.sparse import are_cells, cells_below, is_sampled
 
 MOST_ROWS = 2**40  # so that sums of whole numbers cannot overflow
 TOLERANCE = 1e-6
 
 
+def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:
+    """Everything that does not hold in the tables, the layers in which branches end, and the cells with rows."""
+    found = Findings()
+    branches = found.attempt("tree", read_branches, domain, plan, made["tree"]) if "tree" in made else None
+    if branches is None:
+        return Checked(tuple(found.found))
+    found.collect("plan", election_problems, branches, plan)
+    found.collect("plan", unpaid_problems, branches, plan)
+    noisy = _check_noisy(branches, plan, made["noisy-counts"], found) if "noisy-counts" in made else None
+    ends: Ends = {None: frozenset(branches.leaf_layers)}
+    if "consistent-counts" not in made or not _check_consistent(branches, plan, noisy, made["consistent-counts"], found):
+        return Checked(tuple(found.found), ends)
+    held, cells = held_and_sampled(made["consistent-counts"], plan)
+    return Checked(tuple(found.found), ends, lambda number: cells_with_rows(branches, held, cells, number))
+
+
+def _check_noisy(branches: Branches, plan: Plan, table: pa.Table, found: Findings) -> pa.Table:
+    """The noisy counts of the nodes that are held."""
+    noisy, cells = held_and_sampled(table, plan)
+    found.collect("noisy-counts", noisy_problems, branches, plan, noisy)
+    if is_sampled(plan):
+        found.collect("noisy-counts", noisy_cell_problems, branches, plan, cells)
+    return noisy
+
+
+def _check_consistent(branches: Branches, plan: Plan, noisy: pa.Table | None, table: pa.Table, found: Findings) -> bool:
+    held, cells = held_and_sampled(table, plan)
+    sound = [found.collect("consistent-counts", consistent_problems, branches, plan, held)]
+    if noisy is not None:
+        sound.append(found.collect("consistent-counts", total_problems, plan, noisy, held))
+    if is_sampled(plan):
+        sound.append(found.collect("consistent-counts", whole_cell_problems, branches, held, cells))
+    return all(sound)
+
+
+def election_problems(branches: Branches, plan: Plan) -> Iterator[str]:
+    """A layer whose attributes the plan does not give was elected: at every node above it, or once as a grouping."""
+    open_layers = [layer.layer for layer in plan.layers if layer.attributes is None]
+    elections = sorted(draw.layer for draw in plan.draws if draw.kind == "election")
+    if plan.election is None:
+        if open_layers or elections:
+            yield "layers are elected, or elections listed, in a plan that elects nothing"
+        return
+    grouped, rounds = plan.election.what == "groups", plan.election.layers
+    if elections != list(range(1 if grouped else rounds)) or len(open_layers) != len(plan.layers):
+        yield "the elections are not those of the plan's layers: one above each, or one for a grouping"
+    if len(plan.layers) > rounds + (not grouped):
+        yield f"{rounds} layers were elected; the plan has {len(plan.layers)}"
+    if grouped and any(len(np.unique(nodes.split)) > 1 for nodes in branches.layers):
+        yield "a layer is split on different attributes, though one grouping was elected for all"
+    if not grouped and not _rest_is_whole(branches, rounds):
+        yield "the layer below the last election does not split every branch on all that is left"
+
+
+def _rest_is_whole(branches: Branches, rounds: int) -> bool:
+    """Below the last election nothing is chosen: a branch has then used every attribute, once each."""
+    sizes, used = np.array([len(split) for split in branches.splits]), np.zeros(1, dtype=np.int64)
+    for depth, nodes in enumerate(branches.layers, start=1):
+        used = used[nodes.parent] + sizes[nodes.split]
+        if depth > rounds and (used < len(branches.tree.domain.sizes)).any():
+            return False
+    return True
+
+
+def unpaid_problems(branches: Branches, plan: Plan) -> Iterator[str]:
+    """Every node that is published has a noisy count, so every layer has draws: for its leaves, and for its other nodes."""
+    drawn = {(draw.layer, draw.set, draw.nodes) for draw in plan.draws if draw.kind == "count"}
+    for depth, nodes in enumerate(branches.layers, start=1):
+        kinds = {"leaves" if leaf else "inner" for leaf in np.unique(nodes.leaf)}
+        if not {(depth, set_, kind) for set_ in plan.served for kind in kinds} <= drawn:
+            yield f"layer {depth} has counts that no draw accounts for"
+
+
 def held_and_sampled(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table]:
     """The nodes of the tree, and the cells below it where those are too many to list."""
-    if not plan.sparse:
+    if not is_sampled(plan):
         return table, table.slice(0, 0)
     sampled = pc.equal(table["layer"], len(plan.layers))
     return table.filter(pc.invert(sampled)), table.filter(sampled)
@@ -76,22 +152,6 @@ def total_problems(plan: Plan, noisy: pa.Table, consistent: pa.Table) -> Iterato
             yield "a set has another total than the one that is known"
 
 
-def record_problems(space: Space, records: pa.Table, held: np.ndarray, whole: np.ndarray) -> Iterator[str]:
-    """Every row lies in one of the cells `held` (increasing), each of which has as many rows as its whole number says."""
-    domain = space.domain
-    codes = coded(records, domain)
-    if (codes < 0).any():
-        outside = [name for name, bad in zip(domain.names, (codes < 0).any(axis=0), strict=True) if bad]
-        yield f"has values outside the domain: {', '.join(outside)}"
-        return
-    cells = space.cells(codes)
-    place = np.minimum(np.searchsorted(held, cells), len(held) - 1)
-    if (held[place] != cells).any():
-        yield "has a row that breaks a rule, or lies in a cell that its whole counts do not have"
-    elif not np.array_equal(np.bincount(place, minlength=len(held)), whole):
-        yield "does not have as many rows in each cell as its whole counts say"
-
-
 def _has_nodes(branches: Branches, table: pa.Table, with_root: bool) -> bool:
     widths = ([1] if with_root else []) + [len(nodes) for nodes in branches.layers]
     first = 0 if with_root else 1
@@ -143,26 +203,3 @@ def _families(branches: Branches, values: np.ndarray) -> Iterator[tuple[int, np.
         first = np.flatnonzero(np.diff(nodes.parent, prepend=-1))
         yield depth, above[nodes.parent[first]], np.add.reduceat(here, first)
         start, above = start + len(nodes), here
-
-
-def coded(records: pa.Table, domain: Domain) -> np.ndarray:
-    """Rows × attributes of category codes, -1 for a value that the domain does not have."""
-    codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
-    for j, attribute in enumerate(domain.attributes):
-        codes[:, j] = _codes(records[attribute.name], attribute)
-    return codes
-
-
-def _codes(column: pa.ChunkedArray, attribute) -> np.ndarray:
-    """Category codes of a published column, -1 for a value that the domain does not have."""
-    missing = -1 if attribute.missing_code is None else attribute.missing_code
-    if attribute.kind in ("categorical", "ordinal"):
-        codes = pc.index_in(column.cast(pa.string()), pa.array(attribute.categories)).fill_null(-1).to_numpy()
-    else:
-        kind = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.int32()}[attribute.kind]
-        values = column.cast(kind).fill_null(0).to_numpy()
-        edges = attribute.edge_values
-        top = values <= edges[-1] if attribute.kind == "numeric" else values < edges[-1]
-        codes = np.minimum(np.searchsorted(edges, values, side="right") - 1, attribute.present - 1)
-        codes = np.where((values >= edges[0]) & top, codes, -1)
-    return np.where(column.is_null().to_numpy(), missing, codes)

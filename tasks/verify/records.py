@@ -1,0 +1,32 @@
+"""Checks of the synthetic records: every row lies in the domain and breaks no rule, and the cells have the rows they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.spec.domain import Domain
+from steps_engine.domain.cells import Space
+from steps_engine.domain.records import codes_of
+
+
+def record_problems(domain: Domain, records: pa.Table, said: tuple[np.ndarray, np.ndarray] | None) -> Iterator[str]:
+    """`said` are the cells that may have rows, increasing, and how many each has; None where the tables do not say."""
+    codes, space = codes_of(records, domain), Space(domain)
+    if (codes < 0).any():
+        outside = [name for j, name in enumerate(domain.names) if (codes[:, j] < 0).any()]
+        yield f"has values outside the domain: {', '.join(outside)}"
+        return
+    allowed = all(part.allowed[tuple(codes[:, j] for j in part.attributes)].all() for part in space.components)
+    if said is None:
+        if not allowed:
+            yield "has a row that breaks a rule"
+        return
+    (held, whole), cells = said, space.cells(codes)
+    place = np.minimum(np.searchsorted(held, cells), len(held) - 1)
+    if not allowed or (held[place] != cells).any():
+        yield "has a row that breaks a rule, or lies in a cell that its whole counts do not have"
+    elif not np.array_equal(np.bincount(place, minlength=len(held)), whole):
+        yield "does not have as many rows in each cell as its whole counts say"

@@ -1,0 +1,54 @@
+"""What one row can change in each kind of draw: the verifier's own table, from the proofs in PRIVACY.md.
+
+A verifier that took these figures from the planner would repeat the planner's mistakes. What is not written here is not
+known, and what is not known is never passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from schemas.plan import Draw, Plan
+
+# Nodes of one layer are disjoint: a row is counted in one of them, and changes that count by 1.
+COUNT = 1
+COUNTING = frozenset({"two_sided_geometric"})
+ELECTING = frozenset({"permute_and_flip", "exponential"})
+
+# (utility, what is elected): the length of the interval in which one row moves the scores of all candidates.
+ELECTIONS: Mapping[tuple[str, str], int] = {
+    ("aic", "attributes"): 2,  # 2·log L − 2K moves by (−2, 0], for all candidates: K is public
+    ("bic", "attributes"): 2,  # as aic: K and the number of rows in the penalty are public
+    ("uneven", "attributes"): 2,  # ½ Σ |n_k − n/K| moves by at most 1 up for one candidate, down for another
+    ("aic", "groups"): 4,  # mean(first) − mean(last): each mean moves as one score does, so the difference twice as far
+    ("bic", "groups"): 4,  # as aic
+    ("uneven", "groups"): 4,  # as aic, from a score that moves within an interval of 2
+    ("dependence", "groups"): 4,  # ½ Σ |n_xz − n_x·n_z/n| moves by less than 2 up for one candidate, down for another
+}
+
+# A row replaced is one removed and one added: twice the change.
+NEIGHBOURS: Mapping[str, int] = {"add_remove": 1, "substitute": 2}
+
+
+class NotKnown(ValueError):
+    """A kind of draw whose sensitivity this verifier does not know."""
+
+
+def least_sensitivity(draw: Draw, plan: Plan) -> int:
+    """By how much all rows of one person can change a draw; NotKnown where that is not in the table."""
+    if plan.neighbours not in NEIGHBOURS:
+        raise NotKnown(f"neighbouring relation {plan.neighbours!r} is not known to this verifier")
+    person = plan.rows_per_person * NEIGHBOURS[plan.neighbours]
+    if draw.kind == "count" and draw.mechanism in COUNTING:
+        return person * COUNT
+    if draw.kind == "election" and draw.mechanism in ELECTING and plan.election is not None:
+        return person * _election(plan.election.utility, plan.election.what)
+    raise NotKnown(f"it is no election or count of this plan that this verifier knows ({draw.kind} by {draw.mechanism})")
+
+
+def _election(utility: str, what: str) -> int:
+    if utility not in {known for known, _ in ELECTIONS}:
+        raise NotKnown(f"election utility {utility!r} is not known to this verifier")
+    if (utility, what) not in ELECTIONS:
+        raise NotKnown(f"election utility {utility!r} is not known to this verifier for {what}")
+    return ELECTIONS[utility, what]

@@ -1,0 +1,37 @@
+"""Who signed a bundle: its own key, or the one that was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from schemas.errors import SpecError
+from steps_engine.methods.checked import Findings
+from tasks.publishing import bundle
+from tasks.verify.files import content_of
+
+NOT_ESTABLISHED = "is self-consistent; who signed is not established. Give the publisher's --key"
+
+
+def given_key(path: Path | None) -> bytes | None:
+    """The publisher's key, which must be one: a mistake here is the caller's."""
+    if path is None:
+        return None
+    try:
+        pem = Path(path).read_bytes()
+        bundle.read_public_key(pem)
+        return pem
+    except (OSError, ValueError):
+        raise SpecError(f"{path} is not a public key. Give the publisher's Ed25519 key in PEM, signing-key.pub.") from None
+
+
+def is_signed(files: Mapping[str, Path], manifest: bytes, given: bytes | None, found: Findings) -> bool:
+    """Whether the manifest is signed by the bundle's own key; with a key, that must be the one."""
+    signature, own = content_of(files, bundle.SIGNATURE), content_of(files, bundle.PUBLIC_KEY)
+    key = bundle.read_public_key(given or own)
+    if given is not None and key != bundle.read_public_key(own):
+        found.add(bundle.PUBLIC_KEY, "is not the key that was given")
+    if bundle.is_signed(key, manifest, signature):
+        return True
+    found.add(bundle.SIGNATURE, "does not sign this manifest with this key")
+    return False
