@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -23,6 +22,12 @@ MECHANISMS = {
     "permute_and_flip": "permute-and-flip elections of the attribute that splits a node",
     "exponential": "exponential-mechanism elections of the attribute that splits a node",
 }
+
+
+ADDS_UP = (
+    "Nodes of one layer of a tree hold different people, so a layer costs what one of its nodes costs; "
+    "layers, trees, measurements and elections add up."
+)
 
 
 class Guarantee(Frozen):
@@ -154,48 +159,4 @@ def _unprotected(plan: Plan) -> tuple[str, ...]:
         "the domain: attributes, categories, bounds, bins and rules, none of which come from the records",
         "the plan, and that and when this release was made",
         "that the records passed validation against the domain",
-    )
-
-
-def path_draws(plan: Plan, depth: int) -> tuple[Draw, ...]:
-    """The draws that touch one person whose leaf lies in layer `depth`: every election and count on the way down."""
-    return tuple(
-        draw
-        for draw in plan.draws
-        if (draw.layer < depth and (draw.kind == "election" or draw.nodes == "inner"))
-        or (draw.layer == depth and draw.kind == "count" and draw.nodes == "leaves")
-    )
-
-
-def tree_path(plan: Plan, tree: str, held: int) -> tuple[Draw, ...]:
-    """The draws that touch one person in an attribute's own tree, in a leaf below `held` elections."""
-    mine = [draw for draw in plan.draws if draw.tree == tree]
-    return tuple(d for d in mine if (d.layer < held if d.kind == "election" else d.layer == held))
-
-
-def longest_way(plan: Plan) -> tuple[Draw, ...]:
-    """The draws that touch one person: down the only tree, or down every attribute's tree, to the deepest leaf."""
-    if not plan.has_forest:
-        return path_draws(plan, len(plan.layers))
-    deepest: dict[str, int] = {}
-    for draw in plan.draws:
-        if draw.tree is not None and draw.kind == "count":
-            deepest[draw.tree] = max(draw.layer, deepest.get(draw.tree, 0))
-    ways = (tree_path(plan, tree, held) for tree, held in deepest.items())
-    return (*(draw for draw in plan.draws if draw.tree is None), *(draw for way in ways for draw in way))
-
-
-def composition_of(plan: Plan) -> Composition:
-    """Sums over the longest way; every other way costs the same, which `verify` checks."""
-    draws = longest_way(plan)
-    counts = [draw for draw in draws if draw.kind == "count" and not (plan.has_forest and draw.tree is None)]
-    structure = sum((draw.epsilon for draw in draws if draw not in counts), Fraction())
-    measurements = tuple(sum((d.epsilon for d in counts if d.set == set_), Fraction()) for set_ in plan.served)
-    return Composition(
-        structure=structure,
-        measurements=measurements,
-        sets=plan.sets,
-        total=sum((draw.epsilon for draw in draws), Fraction()),
-        sentence="Nodes of one layer of a tree hold different people, so a layer costs what one of its nodes costs; "
-        "layers, trees, measurements and elections add up.",
     )

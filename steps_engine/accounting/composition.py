@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from schemas.plan import Draw
+from schemas.manifest import ADDS_UP, Composition
+from schemas.plan import Draw, Plan
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,16 @@ def _is_met(draw: Draw, end: int) -> bool:
 
 def cost_of(draws: Iterable[Draw]) -> Fraction:
     return sum((draw.epsilon for draw in draws), Fraction(0))
+
+
+def composition_of(plan: Plan) -> Composition:
+    """Sums over the longest way; no other way costs more."""
+    ways = ways_of(plan.draws)
+    counts = [draw for draw in ways.longest if draw.kind == "count" and draw not in ways.common]
+    return Composition(
+        structure=cost_of(draw for draw in ways.longest if draw not in counts),
+        measurements=tuple(cost_of(draw for draw in counts if draw.set == set_) for set_ in plan.served),
+        sets=plan.sets,
+        total=cost_of(ways.longest),
+        sentence=ADDS_UP,
+    )

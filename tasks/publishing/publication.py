@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from schemas.errors import EvidenceBroken
-from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, composition_of, guarantee_of
+from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, guarantee_of
 from schemas.plan import Plan
 from schemas.spec.release import Release
+from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.page import make_page
 from tasks.stores.artifacts import Reference

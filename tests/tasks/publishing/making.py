@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 
 from schemas import tables
 from schemas.budget import parse_nanos
-from schemas.manifest import LedgerProof, composition_of, guarantee_of
+from schemas.manifest import LedgerProof, guarantee_of
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
+from steps_engine.accounting.composition import composition_of
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
