@@ -51,7 +51,8 @@ def make_cascade_plan(release: Release) -> Plan:
     measurements = sets.count if sets.budget == "split" else 1
     factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     order = attribute_order(domain, spec.method)
-    depths = [LAYERS if spec.method.order == ELECTED else min(position, LAYERS) for position in range(len(order))]
+    any_order = spec.method.order == ELECTED and len(order) > 1
+    depths = [LAYERS if any_order else min(position, LAYERS) for position in range(len(order))]
     draws = _total_draw(domain, spec.privacy.total, epsilon, factor)
     if spec.method.order == ELECTED:
         draws += _order_draws(len(order), ORDER_SHARE * epsilon, factor)
