@@ -72,6 +72,8 @@ def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
     ways = ways_of(plan)
     if published is not None and published.keys() != ways.names:
         yield "there are draws for trees that are not there, or trees without draws"
+    if any(draw.set is not None for draw in ways.common):
+        yield "a draw that belongs to no tree serves one set only"
     if any(draw.threshold is not None for draw in ways.common):
         yield "a draw that is not of the cells has a threshold"
     for tree in ways.trees:

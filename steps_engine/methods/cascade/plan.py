@@ -49,7 +49,8 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     """Order, shares, draws and cost of a cascade: bounds, not structure, which is elected."""
     domain, method = release.domain, cascade_spec(release)
     order = attribute_order(domain, method)
-    depths = [LAYERS if method.order == ELECTED else min(position, LAYERS) for position in range(len(order))]
+    any_order = method.order == ELECTED and len(order) > 1
+    depths = [LAYERS if any_order else min(position, LAYERS) for position in range(len(order))]
     draws = _total_draw(domain, release.spec.privacy.total, allowance)
     if method.order == ELECTED:
         draws += _order_draws(len(order), allowance)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tasks.publishing.margins import margins
 
 from steps_engine.laws import variance
 from steps_engine.methods.tree.branches import Branches, read_branches
+from steps_engine.methods.tree.margins import margins
 from tasks.publishing import bundle
 from tasks.publishing.publication import publish
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, Made, a_release, make, some_counts
