@@ -36,9 +36,15 @@ Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str, return
 class Privacy(Strict):
     """The guarantee that is asked for."""
 
-    epsilon: SpecEpsilon
-    neighbours: Literal["add_remove", "substitute"] = "add_remove"
-    total: Literal["estimated", "public", "invariant"] = "estimated"
+    epsilon: SpecEpsilon = Field(description="ε, the whole cost of the release: what is charged. At most nine decimals.")
+    neighbours: Literal["add_remove", "substitute"] = Field(
+        default="add_remove", description="Data sets that must look alike: one person more or less, or one person replaced."
+    )
+    total: Literal["estimated", "public", "invariant"] = Field(
+        default="estimated",
+        description="The number of rows: `estimated` from noisy counts; `public` where all neighbours share it (needs "
+        "`neighbours: substitute`); `invariant` publishes it outside the guarantee.",
+    )
 
     @model_validator(mode="after")
     def _public_total_needs_substitution(self):
@@ -53,12 +59,19 @@ class Privacy(Strict):
 class Elect(Strict):
     """Who decides the order: the data, privately, with a share of ε."""
 
-    utility: str = "aic"
-    share: Exact = Fraction(1, 10)
-    layers: int = Field(ge=1, le=64)
-    what: Literal["attributes", "groups"] = "attributes"
-    mechanism: Literal["permute_and_flip", "exponential"] = "permute_and_flip"
-    stop: bool = False  # whether a branch may end above `layers`, where another layer would cost more than it tells
+    utility: str = Field(default="aic", description="How a candidate is scored: `aic`, `bic` or `uneven`.")
+    share: Exact = Field(default=Fraction(1, 10), description="The part of ε that pays all elections, above 0 and below 1.")
+    layers: int = Field(ge=1, le=64, description="How many layers are elected; the full cross-tabulation of the rest follows.")
+    what: Literal["attributes", "groups"] = Field(
+        default="attributes",
+        description="One attribute for every node (`attributes`), or one grouping of all of them (`groups`).",
+    )
+    mechanism: Literal["permute_and_flip", "exponential"] = Field(
+        default="permute_and_flip", description="How the winner is drawn; permute-and-flip is never worse."
+    )
+    stop: bool = Field(
+        default=False, description="Whether a branch may end above `layers`, where another layer would cost more than it tells."
+    )
 
     @field_validator("share")
     @classmethod
@@ -77,8 +90,11 @@ class Elect(Strict):
 class Sets(Strict):
     """How many synthetic sets, and how they share the budget."""
 
-    count: int = Field(default=1, ge=1, le=100)
-    budget: Literal["split", "shared"] = "split"  # m measurements at ε/m each, or one at ε that all sets are drawn from
+    count: int = Field(default=1, ge=1, le=100, description="How many synthetic sets.")
+    budget: Literal["split", "shared"] = Field(
+        default="split",
+        description="m measurements at ε/m each (`split`), or one at ε that all sets are drawn from (`shared`).",
+    )
 
 
 def _grouped(order: Any) -> Any:
@@ -101,12 +117,24 @@ Order = Annotated[
 class Method(Strict):
     """How counts become synthetic records."""
 
-    decomposition: Literal["auto", "tree", "cascade", "flat", "uh", "privbayes"] = "auto"
-    order: Order | None = None
-    elect: Elect | None = None
-    layers: int | None = Field(default=None, ge=1, le=64)
-    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = None
-    sets: Sets = Sets()
+    decomposition: Literal["auto", "tree", "cascade", "flat", "uh", "privbayes"] = Field(
+        default="auto", description="The method. `auto` takes the one whose predicted error is least, from public inputs alone."
+    )
+    order: Order | None = Field(
+        default=None,
+        description="Attributes that split the records, one layer each; [a, b] is one layer of two. With `tree` (or `elect`), "
+        "`cascade` and `auto`; `elected` with `cascade` only.",
+    )
+    elect: Elect | None = Field(default=None, description="With `tree`, in place of `order`: the data decide, privately.")
+    layers: int | None = Field(
+        default=None, ge=1, le=64, description="With `uh`: into how many layers attributes are dealt at random."
+    )
+    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = Field(
+        default=None,
+        description="How ε is divided among layers: `equal`, `cube_root` (big layers get more) or one number per layer. "
+        "Unless given: `equal` for split sets, `cube_root` for shared ones.",
+    )
+    sets: Sets = Field(default=Sets(), description="How many synthetic sets, and how they share the budget.")
 
     @model_validator(mode="after")
     def _one_way_to_split(self):
@@ -133,21 +161,33 @@ class Method(Strict):
 class EvaluationSpec(Strict):
     """The confidential comparison after publication."""
 
-    classifier: Literal["logistic", "cart"] = "logistic"
-    interactions: bool = True
+    classifier: Literal["logistic", "cart"] = Field(
+        default="logistic", description="What tries to tell synthetic rows from real ones (SPECKS)."
+    )
+    interactions: bool = Field(
+        default=True, description="Whether `logistic` has all two-way interactions, where the domain allows."
+    )
 
 
 class ReleaseSpec(Strict):
     """One release: which data, which guarantee, which method."""
 
-    name: str
-    dataset: str
-    source: str
-    privacy: Privacy
-    method: Method = Method()
-    evaluation: EvaluationSpec = EvaluationSpec()
-    approval: Literal["none", "required"] = "none"
-    formats: tuple[Literal["parquet", "csv"], ...] = ("parquet",)
+    name: str = Field(
+        description="The release's name, which is paid for once. {year}, {quarter} and {month} stand for the period."
+    )
+    dataset: str = Field(description="Path of dataset.yaml, from the folder of this file.")
+    source: str = Field(
+        description="The records, Parquet or CSV: a file, a folder or a glob, from the folder of this file. May hold a period."
+    )
+    privacy: Privacy = Field(description="The guarantee that is asked for.")
+    method: Method = Field(default=Method(), description="How counts become synthetic records.")
+    evaluation: EvaluationSpec = Field(default=EvaluationSpec(), description="The confidential comparison after publication.")
+    approval: Literal["none", "required"] = Field(
+        default="none", description="Whether a person decides before publication (`required`)."
+    )
+    formats: tuple[Literal["parquet", "csv"], ...] = Field(
+        default=("parquet",), description="Formats of the synthetic sets; `parquet` always, `csv` may be added."
+    )
 
     @field_validator("name")
     @classmethod
