@@ -1,6 +1,6 @@
 """Which decomposition: predicted from ε, domain, sets and expected_rows alone. No data, no budget spent on choosing.
 
-What is predicted is the part of the rows that a small margin misplaces. Only which one is least matters (docs/choosing.md).
+What is predicted is the part of the rows that a small margin misplaces. Only which one is least matters (docs/lab/choosing.md).
 
 flat     Positive noise amounts to r = ½·cells·E|noise|/rows. Cut at 0 and scaled, its odds against the records would be r : 1;
          projection takes from small counts first and leaves a quarter. By chance half of these rows suit a small margin.
