@@ -65,5 +65,25 @@ def test_links_in_code_and_in_the_network_are_left_alone():
     assert list(broken(ROOT / "README.md", text)) == []
 
 
+MODULE = re.compile(r"`([\w/]+\.(?:py|sh))`")
+
+
+def lost_modules(text: str) -> list[str]:
+    """Modules that a document names and nobody finds."""
+    return [name for name in MODULE.findall(text) if not any(ROOT.glob(f"[!.]*/**/{name}")) and not (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.name != "PRIVACY.md"], ids=lambda path: path.name)
+def test_every_module_that_is_named_exists(path: Path):
+    assert lost_modules(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_module_that_is_gone_is_noticed():
+    assert lost_modules("see `steps_engine/nothing.py` and `nothing.py`, not `cli.py`") == [
+        "steps_engine/nothing.py",
+        "nothing.py",
+    ]
+
+
 def test_there_are_links_to_check():
     assert sum(len(links(path.read_text(encoding="utf-8"))) for path in DOCUMENTS) > 80

@@ -50,6 +50,11 @@ def test_a_broken_link_stops_the_build(tmp_path: Path):
     assert subprocess.run(BUILD, cwd=tmp_path, capture_output=True, timeout=120).returncode == 0
 
 
+def test_every_table_is_shown_as_one(site: Path):
+    """A table that follows a line of text without a blank line between is shown as its own markup."""
+    assert [path.name for path in site.rglob("*.html") if "|---" in path.read_text()] == []
+
+
 def from_the_network(page: str) -> list[str]:
     return [address for found in LOADED.findall(page) for address in found if re.match(r"(https?:)?//", address)]
 
