@@ -103,14 +103,30 @@ def test_pages_open_from_the_file_system_and_fit(width: int, site: Path, browser
     assert browser.get_log("browser") == []
 
 
-@pytest.mark.browser
-def test_search_works_from_the_file_system(site: Path, browser: Any):
+def search(browser: Any, site: Path, words: str, awaited: str) -> tuple[str, str]:
+    """Types into the search of the front page; returns what stands in its box and below once `awaited` is shown."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.get((site / "index.html").as_uri())
     browser.execute_script("document.querySelector('.md-search__button').click()")
-    browser.switch_to.active_element.send_keys("rows_per_person")
-    found = "return [...document.querySelectorAll('*')].map(e => e.shadowRoot?.textContent ?? '').join(' ')"
-    WebDriverWait(browser, 20).until(lambda driver: "whose privacy" in driver.execute_script(found).lower())
+    browser.switch_to.active_element.send_keys(words)
+    shown = "return [...document.querySelectorAll('*')].map(e => e.shadowRoot?.textContent ?? '').join(' ')"
+    WebDriverWait(browser, 20).until(lambda driver: awaited in driver.execute_script(shown))
+    box = "return [...document.querySelectorAll('*')].map(e => e.shadowRoot?.querySelector('input')?.value ?? '').join('')"
+    return browser.execute_script(box), browser.execute_script(shown)
+
+
+@pytest.mark.browser
+def test_search_works_from_the_file_system(site: Path, browser: Any):
+    typed, shown = search(browser, site, "rows_per_person", "Whose privacy")
+    assert typed == "rows_per_person" and "unavailable" not in shown
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.browser
+def test_search_that_needs_a_server_is_noticed(site: Path, browser: Any, tmp_path: Path):
+    shutil.copytree(site, tmp_path / "site")
+    (tmp_path / "site" / "assets" / "iframe-worker.js").write_text("")
+    search(browser, tmp_path / "site", "rows_per_person", "Search is unavailable")
+    browser.get_log("browser")  # the refusal stands there, and is not the next test's
