@@ -30,9 +30,16 @@ Name = Annotated[str, BeforeValidator(plain_name)]
 class Unit(Strict):
     """Whose privacy: one person, who has at most `rows_per_person` rows."""
 
-    rows_per_person: int = Field(default=1, ge=1, le=10_000)
-    column: str | None = None
-    excess: Literal["forbid", "drop"] = "forbid"
+    rows_per_person: int = Field(
+        default=1, ge=1, le=10_000, description="At most so many rows belong to one person; noise grows with it."
+    )
+    column: str | None = Field(
+        default=None,
+        description="The column that says whose row it is. It is never released; without it the bound is your word.",
+    )
+    excess: Literal["forbid", "drop"] = Field(
+        default="forbid", description="More rows than that fail validation (`forbid`), or are left out of the count (`drop`)."
+    )
 
     @model_validator(mode="after")
     def _drop_needs_a_column(self):
@@ -44,7 +51,9 @@ class Unit(Strict):
 class Rule(Strict):
     """A structural zero: no record has all these categories together."""
 
-    never: dict[str, Any]
+    never: dict[str, Any] = Field(
+        description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}."
+    )
 
     @field_validator("never")
     @classmethod
@@ -57,12 +66,22 @@ class Rule(Strict):
 class Domain(Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
-    name: Name
-    population: Name
-    expected_rows: int | None = Field(default=None, ge=1, le=10**12)
-    unit: Unit = Unit()
-    attributes: tuple[Attribute, ...] = Field(min_length=1, max_length=1000)
-    rules: tuple[Rule, ...] = Field(default=(), max_length=1000)
+    name: Name = Field(description="What these data are called.")
+    population: Name = Field(description="Whose budget a release spends: people, not files.")
+    expected_rows: int | None = Field(
+        default=None, ge=1, le=10**12, description="Public and approximate; never counted from the records. Guides planning."
+    )
+    unit: Unit = Field(default=Unit(), description="Whose privacy is protected.")
+    attributes: tuple[Attribute, ...] = Field(
+        min_length=1,
+        max_length=1000,
+        description="One per column of the source, in any order; the source has no others but the unit's.",
+    )
+    rules: tuple[Rule, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self):

@@ -47,7 +47,7 @@ class MethodSpec(Strict):
     """What the options of all methods have in common."""
 
     decomposition: str
-    sets: Sets = Sets()
+    sets: Sets = Field(default=Sets(), description="How many synthetic sets, and how they share the budget.")
 
     def named_groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of attributes that the options name; every attribute must exist, and stand once."""

@@ -20,9 +20,15 @@ PERIOD = re.compile(r"\{(year|quarter|month)\}")
 class Privacy(Strict):
     """The guarantee that is asked for."""
 
-    epsilon: SpecEpsilon
-    neighbours: Literal["add_remove", "substitute"] = "add_remove"
-    total: Literal["estimated", "public", "invariant"] = "estimated"
+    epsilon: SpecEpsilon = Field(description="ε, the whole cost of the release: what is charged. At most nine decimals.")
+    neighbours: Literal["add_remove", "substitute"] = Field(
+        default="add_remove", description="Data sets that must look alike: one person more or less, or one person replaced."
+    )
+    total: Literal["estimated", "public", "invariant"] = Field(
+        default="estimated",
+        description="The number of rows: `estimated` from noisy counts; `public` where all neighbours share it (needs "
+        "`neighbours: substitute`); `invariant` publishes it outside the guarantee.",
+    )
 
     @model_validator(mode="after")
     def _public_total_needs_substitution(self):
@@ -37,21 +43,33 @@ class Privacy(Strict):
 class EvaluationSpec(Strict):
     """The confidential comparison after publication."""
 
-    classifier: Literal["logistic", "cart"] = "logistic"
-    interactions: bool = True
+    classifier: Literal["logistic", "cart"] = Field(
+        default="logistic", description="What tries to tell synthetic rows from real ones (SPECKS)."
+    )
+    interactions: bool = Field(
+        default=True, description="Whether `logistic` has all two-way interactions, where the domain allows."
+    )
 
 
 class ReleaseSpec(Strict):
     """One release: which data, which guarantee, which method."""
 
-    name: str
-    dataset: str
-    source: str
-    privacy: Privacy
-    method: AnyMethod = Field(default_factory=method_spec)
-    evaluation: EvaluationSpec = EvaluationSpec()
-    approval: Literal["none", "required"] = "none"
-    formats: tuple[Literal["parquet", "csv"], ...] = ("parquet",)
+    name: str = Field(
+        description="The release's name, which is paid for once. {year}, {quarter} and {month} stand for the period."
+    )
+    dataset: str = Field(description="Path of dataset.yaml, from the folder of this file.")
+    source: str = Field(
+        description="The records, Parquet or CSV: a file, a folder or a glob, from the folder of this file. May hold a period."
+    )
+    privacy: Privacy = Field(description="The guarantee that is asked for.")
+    method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")
+    evaluation: EvaluationSpec = Field(default=EvaluationSpec(), description="The confidential comparison after publication.")
+    approval: Literal["none", "required"] = Field(
+        default="none", description="Whether a person decides before publication (`required`)."
+    )
+    formats: tuple[Literal["parquet", "csv"], ...] = Field(
+        default=("parquet",), description="Formats of the synthetic sets; `parquet` always, `csv` may be added."
+    )
 
     @field_validator("name")
     @classmethod

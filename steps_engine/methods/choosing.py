@@ -19,7 +19,7 @@ from steps_engine.methods.registry import METHODS
 class AutoSpec(MethodSpec):
     """The plan takes the method whose error is predicted to be least, and says why."""
 
-    decomposition: Literal["auto"] = "auto"
+    decomposition: Literal["auto"] = Field(default="auto", description="The method whose predicted error is least.")
     order: Groups | None = Field(
         default=None, description="Attributes, most important first, for the methods that take an order."
     )

@@ -21,7 +21,7 @@ Order = Annotated[Annotated[Groups, Tag("list")] | Annotated[Literal["elected"],
 class CascadeSpec(MethodSpec):
     """One tree per attribute over those before it."""
 
-    decomposition: Literal["cascade"] = "cascade"
+    decomposition: Literal["cascade"] = Field(default="cascade", description="One tree per attribute over those before it.")
     order: Order | None = Field(
         default=None, description="Attributes, most important first; the rest follows, few categories first. Or `elected`."
     )

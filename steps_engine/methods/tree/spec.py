@@ -22,7 +22,9 @@ class Elect(Strict):
     what: Literal["attributes", "groups"] = Field(
         default="attributes", description="An attribute for every node, or one grouping of all attributes into layers."
     )
-    mechanism: Literal["permute_and_flip", "exponential"] = "permute_and_flip"
+    mechanism: Literal["permute_and_flip", "exponential"] = Field(
+        default="permute_and_flip", description="How the winner is drawn; permute-and-flip is never worse."
+    )
     stop: bool = Field(default=False, description="Whether a branch may end where another layer would cost more than it tells.")
 
     @field_validator("share")
@@ -62,11 +64,11 @@ class LayeredSpec(MethodSpec):
 class TreeSpec(LayeredSpec):
     """The tree of STEPS: its order given, free of charge, or elected with a share of ε."""
 
-    decomposition: Literal["tree"] = "tree"
+    decomposition: Literal["tree"] = Field(default="tree", description="The tree of STEPS: one tree over all attributes.")
     order: Groups | None = Field(
         default=None, description="Attributes, or groups of them, layer by layer; most important first."
     )
-    elect: Elect | None = None
+    elect: Elect | None = Field(default=None, description="In place of `order`: the data decide, privately.")
 
     @model_validator(mode="after")
     def _one_way_to_split(self) -> Self:
@@ -82,11 +84,13 @@ class TreeSpec(LayeredSpec):
 class FlatSpec(LayeredSpec):
     """One layer: every cell of the full cross-tabulation."""
 
-    decomposition: Literal["flat"] = "flat"
+    decomposition: Literal["flat"] = Field(default="flat", description="One layer: every cell of the full cross-tabulation.")
 
 
 class UhSpec(LayeredSpec):
     """Modified universal histogram: layers in a random order, drawn once and sealed with the plan."""
 
-    decomposition: Literal["uh"] = "uh"
+    decomposition: Literal["uh"] = Field(
+        default="uh", description="Modified universal histogram: layers in a random order, drawn once."
+    )
     layers: int = Field(ge=1, le=64, description="How many attributes are split on before the full cross-tabulation.")
