@@ -8,7 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from schemas.spec import yaml
 from schemas.spec.attributes import EPOCH, Attribute, as_date
@@ -28,17 +35,32 @@ Name = Annotated[str, BeforeValidator(plain_name)]
 
 
 class Unit(Strict):
-    """Whose privacy: one person, who has at most `rows_per_person` rows."""
+    """Whose privacy: one person, who has at most `rows_per_person` rows, or with `exactly` as many."""
 
     rows_per_person: int = Field(default=1, ge=1, le=10_000)
     column: str | None = None
     excess: Literal["forbid", "drop"] = "forbid"
+    exactly: bool = False
 
     @model_validator(mode="after")
     def _drop_needs_a_column(self):
         if self.excess == "drop" and self.column is None:
             raise ValueError("excess: drop needs the column that identifies a person")
         return self
+
+    @model_validator(mode="after")
+    def _exactly_is_checked(self) -> Unit:
+        if self.exactly and (self.column is None or self.excess == "drop"):
+            raise ValueError(
+                "exactly: true refuses every person with more or fewer rows than rows_per_person: it needs the column that "
+                "identifies a person, and excess: forbid"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A domain without `exactly` is written, and hashed, as before there was such a key."""
+        return {name: value for name, value in plain(self).items() if name != "exactly" or value}
 
 
 class Rule(Strict):
