@@ -17,6 +17,7 @@ from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import load_release
 from steps_engine.domain.cells import Space
+from steps_engine.methods.tree.plan import spec_hash
 
 DATASET = """\
 name: wages
@@ -187,6 +188,11 @@ BAD_DATASETS = {
     "a rule on a value that cannot be missing": (('sector: "no"}', "sector: null}"), "no missing category"),
     "the person as an attribute": (("column: person", "column: age"), "cannot be released"),
     "dropping without a column": (("column: person, ", ""), "needs the column"),
+    "exactly without a column": (
+        ("column: person, rows_per_person: 3, excess: drop", "exactly: true"),
+        "line 4.*needs the column",
+    ),
+    "exactly with dropping": (("excess: drop", "excess: drop, exactly: true"), "line 4.*excess: forbid"),
     "a date that is none": (("2000-01-01", "2000-13-01"), "must be a date"),
     "too many categories": (("[18, 22]", "[0, 9999999]"), "at most 100,000"),
     "an empty name": (("name: wages", 'name: ""'), "is not a name"),
@@ -255,6 +261,50 @@ def test_the_last_of_a_hundred_thousand_categories_may_not_stand_twice():
     attribute = {"name": "a", "kind": "categorical", "categories": labels}
     with pytest.raises(ValidationError, match="'c99998' stands twice"):
         Domain.model_validate({"name": "long", "population": "people", "attributes": (attribute,)})
+
+
+PUBLIC_TOTAL = RELEASE.replace("epsilon: 0.10", "epsilon: 0.10, neighbours: substitute, total: public")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{rows_per_person: 2}",
+        "{column: person, rows_per_person: 2}",
+        "{column: person, rows_per_person: 2, excess: forbid}",
+        "{column: person, rows_per_person: 2, excess: drop}",
+    ],
+)
+def test_a_public_total_is_refused_where_a_person_may_have_fewer_rows_than_another(write, unit):
+    """Replacing a person who has one row by one who has two would change the published number of rows."""
+    path = write(PUBLIC_TOTAL, DATASET.replace("{column: person, rows_per_person: 3, excess: drop}", unit))
+    with pytest.raises(SpecError, match=r"total: public with rows_per_person: 2.*exactly: true.*total: estimated"):
+        load_release(path, "2026q4")
+    assert load_release(write(RELEASE, path.with_name("dataset.yaml").read_text()), "2026q4")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{rows_per_person: 1}",
+        "{column: person}",
+        "{column: person, excess: drop}",
+        "{column: person, rows_per_person: 3, exactly: true}",
+        "{column: person, rows_per_person: 3, excess: forbid, exactly: true}",
+    ],
+)
+def test_a_public_total_is_accepted_where_everybody_has_as_many_rows(write, unit):
+    path = write(PUBLIC_TOTAL, DATASET.replace("{column: person, rows_per_person: 3, excess: drop}", unit))
+    assert load_release(path, "2026q4").spec.privacy.total == "public"
+
+
+def test_a_domain_that_does_not_say_exactly_has_the_hash_it_always_had(write):
+    assert spec_hash(load_release(write(), "2026q4")) == "d8112bf3b12f4e4fc008367a67afa8e8e121d259793c5e85b24db62886e492b2"
+    hashes = {
+        spec_hash(load_release(write(dataset=DATASET.replace("excess: drop", f"exactly: {said}")), "2026q4"))
+        for said in ("true", "false")
+    }
+    assert len(hashes) == 2, "who says it has asked for something else"
 
 
 def test_a_period_is_filled_once_and_must_say_what_the_name_needs(write):
