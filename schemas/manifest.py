@@ -7,11 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from schemas.budget import as_fraction, parse_nanos
+from schemas.budget import parse_nanos, show_nanos
 from schemas.plan import Draw, Frozen, Plan, Rational
 from schemas.spec.domain import Name
 
 FORMAT = "steps-release/1"
+_EXACT_ROWS = "the exact number of rows, which is published outside the guarantee"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Moment = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?\+00:00$")]
@@ -125,6 +126,33 @@ def guarantee_of(plan: Plan) -> Guarantee:
 
 
 def _sentence(plan: Plan) -> str:
+    """Where the exact number of rows is published, neighbours are data sets of equally many rows."""
+    return _sentence_given_rows(plan) if plan.total == "invariant" else _sentence_1(plan)
+
+
+def _sentence_given_rows(plan: Plan) -> str:
+    """Given n, data that differ in one person differ by a substitution: a removal and an addition, ε each under add/remove."""
+    one = plan.rows_per_person == 1
+    rows = "one row" if one else f"all of at most {plan.rows_per_person} rows"
+    others = "anybody else's" if one else "anybody else's of as many rows"
+    twice = show_nanos(2 * parse_nanos(plan.epsilon))
+    factor, cost = {
+        "add_remove": (
+            _factor(twice),
+            f"2ε = {twice}, since a replacement is a removal and an addition at ε = {plan.epsilon} each",
+        ),
+        "substitute": (_factor(plan.epsilon), f"ε = {plan.epsilon}"),
+    }[plan.neighbours]
+    return (
+        "The exact number of rows is published. For every person in the data: whatever else can be seen in this release, or "
+        f"concluded from it, would have been about as likely had that person's data ({rows}) been replaced by {others}, with "
+        f"probabilities that differ by a factor of at most {factor} ({cost}); this holds whatever anyone knows already, and "
+        "whatever is done with the release later."
+    )
+
+
+def _sentence_1(plan: Plan) -> str:
+    """The sentence of manifests of the first format, whatever the total; since then that of totals that are not invariant."""
     rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
     change = {
         "add_remove": f"had that person's data ({rows}) been left out",
@@ -144,15 +172,22 @@ def _factor(epsilon: str) -> str:
     >>> _factor("1"), _factor("0.2"), _factor("40")
     ('2.72', '1.23', 'e^40')
     """
-    value = float(as_fraction(parse_nanos(epsilon)))
+    value = float(epsilon)
     return f"{math.ceil(100 * math.exp(value)) / 100:,.2f}" if value <= 10 else f"e^{epsilon}"
 
 
 def _unprotected(plan: Plan) -> tuple[str, ...]:
+    told = "whether that person is in the data" + ("" if plan.rows_per_person == 1 else ", and with how many rows")
+    who = f"whoever knows everybody but one person learns from it {told}"
+    return tuple(f"{text}: {who}" if text == _EXACT_ROWS else text for text in _unprotected_1(plan))
+
+
+def _unprotected_1(plan: Plan) -> tuple[str, ...]:
+    """What manifests of the first format say."""
     total = {
         "estimated": (),
         "public": ("the number of rows, which is the same for all neighbouring data",),
-        "invariant": ("the exact number of rows, which is published outside the guarantee",),
+        "invariant": (_EXACT_ROWS,),
     }[plan.total]
     return (
         *total,

@@ -53,7 +53,11 @@ def plan(answer: dict[str, Any]) -> None:
 
 
 def outcome(answer: dict[str, Any]) -> None:
-    charged = f"ε = {answer['epsilon']} charged" if answer["charged"] else "nothing charged: this release existed already"
+    charged = (
+        f"ε = {answer['epsilon']} charged"
+        if answer["charged"]
+        else "nothing charged: this release exists, from the records it was made of"
+    )
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",

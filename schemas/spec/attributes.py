@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
@@ -35,7 +36,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _date(value: Any) -> datetime.date:
+def as_date(value: Any) -> datetime.date:
     try:
         return datetime.date.fromisoformat(value)
     except (TypeError, ValueError):
@@ -44,7 +45,7 @@ def _date(value: Any) -> datetime.date:
 
 Label = Annotated[str, BeforeValidator(_plain_label)]
 Number = Annotated[float, BeforeValidator(_number)]
-Date = Annotated[datetime.date, BeforeValidator(_date)]
+Date = Annotated[datetime.date, BeforeValidator(as_date)]
 
 
 class _Attribute(Strict):
@@ -90,8 +91,9 @@ class _Named(_Attribute):
     @field_validator("categories")
     @classmethod
     def _distinct(cls, categories: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(categories)) < len(categories):
-            twice = next(c for c in categories if categories.count(c) > 1)
+        often = Counter(categories)
+        if len(often) < len(categories):
+            twice = next(c for c in categories if often[c] > 1)
             raise ValueError(f"category {twice!r} stands twice; keep one")
         return categories
 
@@ -102,6 +104,11 @@ class _Named(_Attribute):
     @property
     def present_labels(self) -> tuple[str, ...]:
         return self.categories
+
+    @cached_property
+    def code_of(self) -> dict[str, int]:
+        """The code of each category."""
+        return {category: code for code, category in enumerate(self.categories)}
 
 
 class Categorical(_Named):
@@ -147,6 +154,11 @@ class _Ranged(_Attribute):
     @property
     def present(self) -> int:
         return len(self.edge_values) - 1
+
+    @cached_property
+    def code_of(self) -> dict[float, int]:
+        """The code of the bin that begins at each edge; at the last edge none begins, and its code is one past them."""
+        return {edge: code for code, edge in enumerate(self.edge_values.tolist())}
 
     @property
     def present_labels(self) -> tuple[str, ...]:

@@ -96,6 +96,17 @@ class Release(Strict):
     domain: Domain
     folder: str  # of release.yaml; relative paths start here. Not part of the identity.
 
+    @model_validator(mode="after")
+    def _public_total_is_everybodys(self) -> Release:
+        unit = self.domain.unit
+        if self.spec.privacy.total == "public" and unit.rows_per_person > 1 and not unit.exactly:
+            raise SpecError(
+                f'release "{self.name}": total: public with rows_per_person: {unit.rows_per_person}; a person with fewer rows '
+                "replaced by one with more would change the number of rows. Say exactly: true in the dataset's unit, if every "
+                "person has exactly as many, or total: estimated."
+            )
+        return self
+
     @property
     def name(self) -> str:
         return self.spec.name

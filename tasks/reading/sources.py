@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -183,10 +183,10 @@ _LOCKED_DOWN = {
 }
 
 
-def query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+def query(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[str] = ()) -> pa.Table:
     """The answer as an Arrow table. DuckDB's error texts quote records, so none of them leaves, not even as a context."""
     try:
-        return connection.execute(sql).to_arrow_table()
+        return connection.execute(sql, values).to_arrow_table()
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:

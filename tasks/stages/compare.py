@@ -18,6 +18,7 @@ from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import wanted_columns
 from schemas.spec.attributes import Attribute
 from schemas.spec.domain import Domain, load_domain
+from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.combining import Sets
 from steps_engine.evaluation.comparison import compare
@@ -25,8 +26,8 @@ from steps_engine.evaluation.regression import MODELS, Model, variables
 from steps_engine.evaluation.report import Evaluation, Options, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
-from tasks.reading.encoding_sql import keyed_rows, keys
-from tasks.reading.sources import Source, connect, open_source, query
+from tasks.reading.persons_sql import kept_rows, prepare
+from tasks.reading.sources import connect, open_source, query
 from tasks.stages.discretize import count_cells
 from tasks.stages.evaluate import of_synthetic
 
@@ -100,7 +101,7 @@ def _coded(file: Records) -> Coded:
             counts = count_cells(file, Path(scratch))
         except DataInvalid:
             counts = None
-    if counts is None:
+    if counts is None or not len(counts.count):
         raise DataInvalid(f"{file.source} does not fit the domain: its categories, bounds or rules differ, or it has no rows.")
     return Coded(file.domain.names, file.domain.sizes, counts.codes, counts.count)
 
@@ -118,19 +119,13 @@ def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
     attributes = [domain.attributes[domain.index(name)] for name in names]
     values = [_READ.get(a.kind, "CAST({} AS VARCHAR)").format(f"c{source.names.index(a.name)}") for a in attributes]
     columns = ", ".join(f"{value} AS a{j}" for j, value in enumerate(values))
+    # The records that were counted: of each person at most rows_per_person where the rest is dropped.
+    dropping = domain.unit.excess == "drop"
+    rows = kept_rows(source, domain, columns, values) if dropping else f"(SELECT {columns} FROM {source.relation()})"
     with tempfile.TemporaryDirectory() as scratch, connect(source, Path(scratch)) as connection:
-        table = query(connection, f"SELECT {columns} FROM {_kept(source, domain, values)}")
+        prepare(connection, domain, PUBLIC_KEY)
+        table = query(connection, f"FROM {rows}")
     return pd.DataFrame({a.name: _column(found, a) for a, found in zip(attributes, table.columns, strict=True)})
-
-
-def _kept(source: Source, domain: Domain, values: Sequence[str]) -> str:
-    """The records that were counted: of each person at most rows_per_person where the rest is dropped."""
-    unit = domain.unit
-    if unit.excess == "forbid":
-        return source.relation()
-    order = ", ".join([keys(domain), *values])
-    turn = f"row_number() OVER (PARTITION BY c{source.names.index(unit.column)} ORDER BY {order})"
-    return f"{keyed_rows(source, domain)} QUALIFY {turn} <= {unit.rows_per_person}"
 
 
 def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical | np.ndarray:

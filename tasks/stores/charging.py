@@ -75,11 +75,7 @@ def must_share_relation(account: Account, neighbours: str, unit: str) -> None:
 
 def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> None:
     """A name that was charged belongs to one spec and one data set, and may not come back from a refusal."""
-    state = state_of(history)
-    if state in ("rejected", "abandoned"):
-        raise SpecError(
-            f'release "{request.release}" was {state}: it stays charged and is never published. Choose another name.'
-        )
+    must_not_be_undone(request.release, history)
     charge = current(history)[0]
     was, now = charge.details, request.body(attempt=0)
     spec = (charge.amount, charge.population) != (request.nanos, request.population) or any(
@@ -91,6 +87,13 @@ def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> No
         raise SpecError(
             f'release "{request.release}" exists already, with {differs}. Choose another name, or run it as it was.'
         )
+
+
+def must_not_be_undone(release: str, history: Sequence[Entry]) -> None:
+    """What was rejected or abandoned stays so, whatever the data."""
+    state = state_of(history)
+    if state in ("rejected", "abandoned"):
+        raise SpecError(f'release "{release}" was {state}: it stays charged and is never published. Choose another name.')
 
 
 def must_be_affordable(request: ChargeRequest, account: Account | None) -> None:

@@ -142,7 +142,7 @@ def _voters(study: Study) -> Original:
             counts = count_cells(Records(str(study.data), known), Path(scratch))
         except DataInvalid:
             counts = None
-    if counts is None:
+    if counts is None or not len(counts.count):
         raise DataInvalid(f"{study.data} does not fit {study.domain}: its columns, categories, bounds or rules differ.")
     codes = np.repeat(counts.codes, counts.count, axis=0)
     return Original(known, decode(codes, known, SeededRandomness("records")).to_pandas())

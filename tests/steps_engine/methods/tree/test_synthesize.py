@@ -170,8 +170,12 @@ def test_bad_values_are_refused_by_naming_the_attribute_and_never_the_value(bad,
 def test_a_person_keeps_at_most_the_declared_rows_chosen_from_their_own():
     many = domain(3, unit={"column": "who", "rows_per_person": 2, "excess": "drop"})
     data = pd.DataFrame({"who": list("aaabb"), "x0": [2, 1, 0, 1, 1]})
-    assert sorted(encode(data, many)[:, 0].tolist()) == [0, 1, 1, 1]
+    kept = {who: sorted(encode(rows, many)[:, 0].tolist()) for who, rows in data.groupby("who")}
+    assert kept["b"] == [1, 1] and len(kept["a"]) == 2 and set(kept["a"]) < {0, 1, 2}
     shuffled = data.sample(frac=1, random_state=3)
-    assert sorted(encode(shuffled, many)[:, 0].tolist()) == [0, 1, 1, 1]
+    for together in (data, shuffled):
+        assert sorted(encode(together, many)[:, 0].tolist()) == sorted(kept["a"] + kept["b"])
+    keys = [bytes([number]) * 32 for number in range(40)]
+    assert len({tuple(sorted(encode(data, many, key)[:, 0].tolist())) for key in keys}) == 3, "any two of a's rows may stay"
     with pytest.raises(DataInvalid, match="more than 2 rows"):
         encode(data, many.model_copy(update={"unit": many.unit.model_copy(update={"excess": "forbid"})}))
