@@ -21,6 +21,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.laws import mean_size
 from steps_engine.methods.cascade.plan import attribute_order, make_cascade_plan, tree_draws
 from steps_engine.methods.tree.plan import MOST_BYTES, bytes_of, make_plan
+from steps_engine.scores import MOST_ROWS
 
 DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would misplace, as a rule of thumb
 
@@ -49,7 +50,10 @@ def _table(release: Release, name: str) -> Considered:
 
 
 def _cascade(release: Release) -> Considered:
-    rows, plan, sizes = release.domain.expected_rows, make_cascade_plan(decided(release, "cascade")), release.domain.sizes
+    rows, sizes = release.domain.expected_rows, release.domain.sizes
+    if rows is not None and rows > MOST_ROWS:
+        return Considered(decomposition="cascade", predicted_error=1.0, why="more rows than its elections are exact for")
+    plan = make_cascade_plan(decided(release, "cascade"))
     if rows is None:
         return Considered(decomposition="cascade", predicted_error=DEPENDENCE, why="does without expected_rows")
     names = [layer.attributes[0] for layer in plan.layers]

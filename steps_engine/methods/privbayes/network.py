@@ -1,7 +1,7 @@
 """PrivBayes (Zhang, Cormode, Procopiuc, Srivastava, Xiao 2017): a Bayesian network elected with ε/2, measured with ε/2.
 
 A baseline, so it stays as published where that is sound: degree k, θ-useful parent sets, negative counts cut to 0, rows
-sampled independently. The score R on counts is cascade.dependence, whose sensitivity does not need a public n.
+sampled independently. The score R on counts is scores.dependence, whose sensitivity does not need a public n.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
-from steps_engine.methods.cascade.growth import Cascade, dependence, measure
+from steps_engine.methods.cascade.growth import Cascade, measure
 from steps_engine.methods.cascade.plan import SPREAD
 from steps_engine.methods.cascade.synthesize import choices, draw_categories, restrict, total_rows
 from steps_engine.methods.tree.plan import spec_hash
+from steps_engine.scores import dependence, must_be_expected
 
 DEGREE = 2
 USEFULNESS = 4  # θ: expected count of a cell, in noise scales
@@ -39,6 +40,8 @@ def make_privbayes_plan(release: Release) -> Plan:
     epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets
     factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     elections = len(domain.names) - 1
+    if elections:
+        must_be_expected(domain.expected_rows)
     left = epsilon / 2 if elections else epsilon
     draws = [_election(i, epsilon / 2 / elections, factor) for i in range(elections)]
     each = left / len(domain.names) / (sets.count if sets.budget == "split" else 1)

@@ -18,6 +18,7 @@ from schemas.spec.release import Method, Release
 from steps_engine import laws, noise
 from steps_engine.domain.cells import Space
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
+from steps_engine.scores import must_be_expected, widened
 
 MOST_BYTES = 2**32  # of a table that is held: one that needs more is sampled instead
 MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alone, expected over all measurements
@@ -168,6 +169,8 @@ def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> 
         raise SpecError(f"stop: true needs scores that can be weighed against noise; {elect.utility} has none, say uneven.")
     if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
         raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
+    if utilities[elect.utility].in_rows:
+        must_be_expected(domain.expected_rows)
     p = len(domain.names)
     return ElectionPlan(
         utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
@@ -180,7 +183,9 @@ def _election_draws(election: ElectionPlan | None, epsilon: Fraction, factor: in
     if election is None:
         return []
     rounds = election.layers if election.what == "attributes" else 1
-    spread = utilities[election.utility].spread * factor * (2 if election.what == "groups" else 1)
+    utility = utilities[election.utility]
+    moved = utility.spread * factor * (2 if election.what == "groups" else 1)
+    spread = widened(moved, utility.candidate_error(election.what, election.stop))
     each = election.share * epsilon / rounds
     return [
         Draw(
