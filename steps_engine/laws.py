@@ -80,7 +80,7 @@ class Table:
 
 def tabulate(law: Law) -> Table:
     """Thresholds from 0 outwards, each way up to the first that 64 bits cannot tell from the law's end."""
-    k, floors = 0, []
+    k, floors = 0, list[int]()
     while k > law.low and (not floors or floors[-1] > 0):
         floors.append(law.floor(k, 64))
         k -= 1

@@ -37,6 +37,9 @@ class Randomness(Protocol):
     def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray: ...
 
 
+Choose = Callable[[np.ndarray, np.ndarray, Fraction, Randomness], np.ndarray]  # of losses, eligibility and rate
+
+
 @dataclass(frozen=True)
 class SystemRandomness:
     """The operating system's randomness: the only source a release may use."""
@@ -150,7 +153,7 @@ def _draw(table: Table, size: int, randomness: Randomness) -> np.ndarray:
     head = randomness.words(size, np.uint16)
     short = table.slots[head]
     unsettled = np.flatnonzero(short == OPEN)
-    values = short.astype(np.int64)
+    values: np.ndarray = short.astype(np.int64)
     values[unsettled] = _settle(table, head[unsettled], randomness)
     return values
 
@@ -197,7 +200,9 @@ def exponential_mechanism(
     return _elect(_first_accepted, scores, eligible, epsilon, spread, randomness)
 
 
-def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fraction, randomness: Randomness) -> np.ndarray:
+def _elect(
+    choose: Choose, scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: Randomness
+) -> np.ndarray:
     for name, value in (("epsilon", epsilon), ("spread", spread)):
         if not isinstance(value, Fraction) or value <= 0:
             raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
@@ -236,7 +241,8 @@ def _flip(losses: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndar
 def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
     accepted = eligible & _flip(losses, rate, randomness)
     pick = integers_below(accepted.sum(axis=1), len(accepted), randomness)
-    return (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
+    chosen: np.ndarray = (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
+    return chosen
 
 
 def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
@@ -267,7 +273,8 @@ def integers_below(bound: int | np.ndarray, n: int, randomness: Randomness) -> n
     bits = randomness.words(n, np.uint64).copy()
     while (redraw := np.flatnonzero(bits < excess)).size:
         bits[redraw] = randomness.words(redraw.size, np.uint64)
-    return (bits % bounds).astype(np.int64)
+    remainders: np.ndarray = (bits % bounds).astype(np.int64)
+    return remainders
 
 
 def permutation(n: int, randomness: Randomness) -> np.ndarray:

@@ -37,10 +37,12 @@ def must_be_expected(rows: int | None) -> None:
         )
 
 
-def _must_be_within(rows: np.ndarray) -> None:
-    """CONFIDENTIAL rows. Ends the run beyond MOST_ROWS, whatever was expected; the message names no number of them."""
-    if not (np.max(rows, initial=0) <= MOST_ROWS):
+def _most(rows: np.ndarray) -> float:
+    """CONFIDENTIAL. The most rows of a node. More than MOST_ROWS end the run, with a message that names no number of them."""
+    most = float(rows.max(initial=0))
+    if not most <= MOST_ROWS:
         raise ValueError(f"there are more rows than the {MOST_ROWS:,} up to which scores of elections are exact enough")
+    return most
 
 
 def dependence(table: np.ndarray) -> np.ndarray:
@@ -54,13 +56,13 @@ def dependence(table: np.ndarray) -> np.ndarray:
     [2.0, 0.0]
     """
     z, x = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
-    n = x.sum(axis=-1, keepdims=True)
-    _must_be_within(n)
-    if np.max(n, initial=0) > _ROWS_IN_FLOATS:
+    n = np.maximum(x.sum(axis=-1, keepdims=True), 1)
+    if _most(n) > _ROWS_IN_FLOATS:
         table, z, x, n = (part.astype(np.int64) for part in (table, z, x, n))
     apart = n * table
     apart -= z * x
-    return np.abs(apart, out=apart).sum(axis=(-1, -2)) / np.maximum(2 * n[..., 0, 0], 1)
+    score: np.ndarray = np.abs(apart, out=apart).sum(axis=(-1, -2)) / n[..., 0, 0] / 2
+    return score
 
 
 def mean_of(scores: np.ndarray, number: int) -> np.ndarray:
@@ -74,8 +76,9 @@ def unevenness(histogram: np.ndarray, categories: np.ndarray) -> np.ndarray:
     Adding a record moves it by at most 1 − 1/K, up or down: PRIVACY.md, uneven.
     """
     rows, allowed = histogram.sum(axis=1, keepdims=True), categories[:, None]
-    _must_be_within(rows)
-    return np.maximum(allowed * histogram - rows, 0).sum(axis=1) / np.maximum(categories, 1)
+    _most(rows)
+    score: np.ndarray = np.maximum(allowed * histogram - rows, 0).sum(axis=1) / np.maximum(categories, 1)
+    return score
 
 
 def log_likelihood(histogram: np.ndarray) -> np.ndarray:
@@ -84,18 +87,21 @@ def log_likelihood(histogram: np.ndarray) -> np.ndarray:
     With g(n) = log n! − n log n + n this is g(n) − Σ g(n_k): g grows like ½ log 2πn, so nothing large cancels. In whole
     multiples of 2^−42 the sum is exact, and the error below (K + 1)·2^−42 for K categories and up to 2^53 rows.
     """
-    return (_units(histogram.sum(axis=1)) - _units(histogram).sum(axis=1)) / _POINT
+    score: np.ndarray = (_units(histogram.sum(axis=1)) - _units(histogram).sum(axis=1)) / _POINT
+    return score
 
 
 def _units(n: np.ndarray) -> np.ndarray:
-    return np.rint(_g(n) * _POINT).astype(np.int64)
+    units: np.ndarray = np.rint(_g(n) * _POINT).astype(np.int64)
+    return units
 
 
 def _g(n: np.ndarray) -> np.ndarray:
     """log n! − n log n + n: looked up where n is small, Stirling's series beyond (its next term is below 2^−52)."""
     big = np.maximum(n, _STIRLING_FROM)
     stirling = 0.5 * np.log(2 * np.pi * big) + 1 / (12 * big) - 1 / (360 * big**3) + 1 / (1260 * big**5)
-    return np.where(n < _STIRLING_FROM, _small()[np.minimum(n, _STIRLING_FROM - 1).astype(np.int64)], stirling)
+    small = _small()[np.minimum(n, _STIRLING_FROM - 1).astype(np.int64)]
+    return np.where(n < _STIRLING_FROM, small, stirling)
 
 
 @cache

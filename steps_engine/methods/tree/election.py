@@ -155,7 +155,8 @@ def _gaps(importance: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.nda
     _must_be_small(importance)
     units = np.rint(importance * 2.0**24).astype(np.int64)
     ones, others = first.sum(axis=1), last.sum(axis=1)
-    return ((first @ units) * others - (last @ units) * ones) / (ones * others) / 2.0**24
+    gaps: np.ndarray = ((first @ units) * others - (last @ units) * ones) / (ones * others) / 2.0**24
+    return gaps
 
 
 def _must_be_small(scores: np.ndarray) -> None:
