@@ -101,7 +101,8 @@ def _g(n: np.ndarray) -> np.ndarray:
     big = np.maximum(n, _STIRLING_FROM)
     stirling = 0.5 * np.log(2 * np.pi * big) + 1 / (12 * big) - 1 / (360 * big**3) + 1 / (1260 * big**5)
     small = _small()[np.minimum(n, _STIRLING_FROM - 1).astype(np.int64)]
-    return np.where(n < _STIRLING_FROM, small, stirling)
+    g: np.ndarray = np.where(n < _STIRLING_FROM, small, stirling)
+    return g
 
 
 @cache
