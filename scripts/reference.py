@@ -40,7 +40,7 @@ AS_WRITTEN: dict[str, JsonSchema] = {
     "_from_spec": {"type": "number", "exclusiveMinimum": 0, "maximum": 10**6},
     "_exact": _NUMBER,
     "_number": _NUMBER,
-    "_date": {"type": "string", "format": "date"},
+    "as_date": {"type": "string", "format": "date"},
     "_plain_label": {"type": "string", "pattern": "^[^=+@\\s-]", "maxLength": 200},
     "_Attribute._usable_name": {"type": "string", "pattern": "^[A-Za-z_][^\"'`\\\\;]{0,127}$"},
     "ReleaseSpec._plain": {"type": "string", "pattern": "^([a-z0-9_-]|\\{(year|quarter|month)\\})+$"},

@@ -18,6 +18,8 @@ from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.measures import PURE, Measure
 from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, PERMUTE_AND_FLIP, TWO_SIDED_GEOMETRIC, Price
 from steps_engine.domain.cells import Space
+from steps_engine.noise import GRID
+from steps_engine.scores import widened
 
 MOST_MEMORY = 2**36  # bytes that a plan may expect to need
 MOST_SECONDS = 30 * 86_400
@@ -59,9 +61,13 @@ class Allowance:
         layer: int,
         tree: str | None = None,
         mechanism: str = PERMUTE_AND_FLIP.name,
+        error: Fraction = GRID,
     ) -> Draw:
-        """An election at disjoint nodes: one row moves all scores by amounts at most `spread` apart."""
-        sensitivity = self.rows * spread
+        """An election at disjoint nodes: one row moves all scores by amounts at most `spread` apart.
+
+        `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread.
+        """
+        sensitivity = widened(self.rows * spread, error)
         return Draw(
             name=name, kind="election", mechanism=mechanism, layer=layer, set=None, tree=tree, nodes="inner", epsilon=cost,
             sensitivity=sensitivity, scale=self._price(ELECTIONS[mechanism].prices).scale(sensitivity, cost),

@@ -23,6 +23,7 @@ from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.plan import MOST_CELLS, candidate_splits, order_draws, penalty, tree_draws
 from steps_engine.noise import Randomness
+from steps_engine.scores import MOST_ROWS, dependence, mean_of
 
 
 def grow(domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> tuple[AttributeTree, ...]:
@@ -68,8 +69,8 @@ def _listed(domain: Domain, plan: Plan) -> list[int]:
 def mean_dependence(pairs: np.ndarray, candidates: list[int], placed: list[int]) -> np.ndarray:
     """Mean over the placed attributes, or over all other candidates where none is placed yet."""
     if placed:
-        return pairs[np.ix_(candidates, placed)].mean(axis=1)
-    return pairs[np.ix_(candidates, candidates)].sum(axis=1) / (len(candidates) - 1)
+        return mean_of(pairs[np.ix_(candidates, placed)], len(placed))
+    return mean_of(pairs[np.ix_(candidates, candidates)], len(candidates) - 1)
 
 
 def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.ndarray:
@@ -82,11 +83,12 @@ def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.nd
 
 
 def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> int:
-    """n̂ that decides which splits may compete: expected, known, or the plan's first draw."""
+    """n̂ that decides which splits may compete: expected, known, or the plan's first draw. At most MOST_ROWS, so that no
+    penalty is too large to be taken off a score."""
     if domain.expected_rows is not None or plan.total != "estimated":
-        return domain.expected_rows or int(counts.count.sum())
+        return min(MOST_ROWS, domain.expected_rows or int(counts.count.sum()))
     draw = next(draw for draw in plan.draws if draw.name == "total")
-    return max(1, int(counts.count.sum() + noise_of(draw).draw(1, randomness)[0]))
+    return min(MOST_ROWS, max(1, int(counts.count.sum() + noise_of(draw).draw(1, randomness)[0])))
 
 
 def _prefixes(domain: Domain, counts: Counts, order: tuple[int, ...]) -> Iterator[Counts]:
@@ -149,16 +151,3 @@ def _scores(tree: AttributeTree, rows: Counts, wanted: np.ndarray) -> np.ndarray
 
     in_parallel(score, covers(groups, tree.sizes, largest_joint(len(place)) // (nodes * categories)))
     return scores
-
-
-def dependence(table: np.ndarray) -> np.ndarray:
-    """½ Σ |n_zx − n_z·n_x/n| of each table (the last two axes): ½ the L1 error of taking z and x as independent.
-
-    A record more in cell (a, b) changes n_zx − n_z·n_x/n by n/(n+1)·(1[z=a] − n_z/n)(1[x=b] − n_x/n), whose absolute sum
-    is 4·n/(n+1)·(1 − n_a/n)(1 − n_b/n) < 4: the score moves by less than 2, up or down. PRIVACY.md, dependence.
-
-    >>> dependence(np.array([[[2, 0], [0, 2]], [[1, 1], [1, 1]]])).tolist()
-    [2.0, 0.0]
-    """
-    z, x = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
-    return np.abs(table - z * x / np.maximum(x.sum(axis=-1, keepdims=True), 1)).sum(axis=(-1, -2)) / 2

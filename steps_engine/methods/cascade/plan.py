@@ -21,6 +21,7 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.spec import ELECTED, CascadeSpec
+from steps_engine.scores import must_be_expected
 
 LAYERS = 2  # elections on a path
 LARGEST_GROUP = 3  # predecessors that one split takes together
@@ -163,6 +164,7 @@ def _layers(
 def _election(domain: Domain, order: tuple[int, ...]) -> ElectionPlan | None:
     if len(order) == 1:
         return None
+    must_be_expected(domain.expected_rows)
     return ElectionPlan(
         utility="dependence", what="groups", mechanism="permute_and_flip", layers=LAYERS, share=ELECTION_SHARE,
         candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1,

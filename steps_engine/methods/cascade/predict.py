@@ -14,6 +14,7 @@ from steps_engine.accounting.plans import allowance_of
 from steps_engine.methods.cascade.plan import outline
 from steps_engine.methods.cascade.spec import CascadeSpec
 from steps_engine.methods.protocol import Candidate
+from steps_engine.scores import MOST_ROWS
 
 DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would misplace, as a rule of thumb
 
@@ -21,6 +22,8 @@ DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would mis
 def candidate(release: Release) -> Candidate:
     method, domain = release.spec.method, release.domain
     spec = CascadeSpec(order=method.named_groups() or None, sets=method.sets)
+    if (domain.expected_rows or 0) > MOST_ROWS:
+        return Candidate(spec, 1.0, "more rows than its elections are exact for")
     if domain.expected_rows is None:
         return Candidate(spec, DEPENDENCE, "does without expected_rows")
     asked = release.asking(spec)

@@ -18,8 +18,8 @@ from steps_engine.accounting.mechanisms import elect
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
-from steps_engine.methods.cascade.growth import dependence
 from steps_engine.methods.privbayes.plan import DEGREE
+from steps_engine.scores import dependence
 
 USEFULNESS = 4  # θ: expected count of a cell, in noise scales
 MOST_CELLS = 10**6

@@ -10,6 +10,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import EXPONENTIAL, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.methods.cascade.plan import SPREAD
+from steps_engine.scores import must_be_expected
 
 DEGREE = 2  # parents of an attribute, at most
 
@@ -18,6 +19,8 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     """d − 1 elections share ε/2; the d joint tables of an attribute and its parents share the other half."""
     names, half = release.domain.names, allowance.total / 2
     rounds = len(names) - 1
+    if rounds:
+        must_be_expected(release.domain.expected_rows)
     left = half if rounds else allowance.total
     draws = [
         allowance.election(f"election {i}", half / rounds, SPREAD, layer=i, mechanism=EXPONENTIAL.name) for i in range(rounds)

@@ -22,6 +22,7 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.cells import Space
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
 from steps_engine.methods.tree.spec import Division, LayeredSpec, TreeSpec, UhSpec
+from steps_engine.scores import must_be_expected
 
 MOST_BYTES = 2**32  # of a table that is held: one that needs more is sampled instead
 MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alone, expected over all measurements
@@ -172,6 +173,8 @@ def _election(domain: Domain, method: LayeredSpec, utilities: Mapping[str, Utili
         raise SpecError(f"stop: true needs scores that can be weighed against noise; {elect.utility} has none, say uneven.")
     if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
         raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
+    if utilities[elect.utility].in_rows:
+        must_be_expected(domain.expected_rows)
     p = len(domain.names)
     return ElectionPlan(
         utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
@@ -184,10 +187,12 @@ def _election_draws(election: ElectionPlan | None, allowance: Allowance, utiliti
     if election is None:
         return []
     rounds = election.layers if election.what == "attributes" else 1
-    spread = utilities[election.utility].spread * (2 if election.what == "groups" else 1)
+    utility = utilities[election.utility]
+    spread = utility.spread * (2 if election.what == "groups" else 1)
+    error = utility.candidate_error(election.what, election.stop)
     each = election.share * allowance.total / rounds
     return [
-        allowance.election(f"election {layer}", each, spread, layer=layer, mechanism=election.mechanism)
+        allowance.election(f"election {layer}", each, spread, layer=layer, mechanism=election.mechanism, error=error)
         for layer in range(rounds)
     ]
 
