@@ -25,10 +25,10 @@ from rich.table import Table
 from schemas.spec.domain import Domain
 from schemas.spec.release import Method, Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.evaluation.association import association
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.association import association
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.methods.cascade.growth import fit
 from steps_engine.methods.cascade.plan import make_cascade_plan
 from steps_engine.methods.cascade.synthesize import walk

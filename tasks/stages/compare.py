@@ -21,8 +21,9 @@ from schemas.spec.domain import Domain, load_domain
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.combining import Sets
 from steps_engine.evaluation.comparison import compare
+from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.regression import MODELS, Model, variables
-from steps_engine.evaluation.report import Evaluation, Options, evaluate
+from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tasks.reading.encoding_sql import keyed_rows, keys
@@ -70,7 +71,7 @@ def compare_files(
     regression: Regression | None = None,
     page: Path | None = None,
 ) -> dict[str, Any]:
-    """SPECKS, margins, χ² and a regression of synthetic files against the original; a page with pictures on request."""
+    """Every measure and a regression of synthetic files against the original; a page with pictures on request."""
     known = load_domain(domain)
     files = [Records(str(original), known), *(Records(str(path), of_synthetic(known)) for path in synthetic)]
     names = _variables(regression.model, known) if regression else ()
