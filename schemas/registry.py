@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Generic, Protocol, TypeVar
 
 from schemas.errors import SpecError
@@ -31,9 +33,9 @@ class Registry(Generic[Entry]):
     kind: type[Entry]
 
     def entries(self) -> tuple[Entry, ...]:
-        """All of them, in the order of their places. The folder is listed anew each time, a module is run once."""
-        names = [module.name for module in iter_modules(import_module(self.package).__path__)]
-        found = sorted((self._read(name) for name in names), key=lambda entry: (entry.place, entry.name))
+        """All of them, in the order of their places."""
+        modules = _modules(self.package, tuple(import_module(self.package).__path__))
+        found = sorted((self._read(module) for module in modules), key=lambda entry: (entry.place, entry.name))
         if len({entry.name for entry in found}) < len(found):
             raise TypeError(f"two files of {self.package} hold an entry of the same name: {', '.join(map(_name, found))}")
         return tuple(found)
@@ -46,11 +48,17 @@ class Registry(Generic[Entry]):
                 return entry
         raise SpecError(f"there is no {name!r}; known are {', '.join(map(_name, entries))}.")
 
-    def _read(self, module: str) -> Entry:
-        entry = getattr(import_module(f"{self.package}.{module}"), "ENTRY", None)
+    def _read(self, module: ModuleType) -> Entry:
+        entry = getattr(module, "ENTRY", None)
         if not isinstance(entry, self.kind):
-            raise TypeError(f"{self.package}.{module} must hold ENTRY, a {self.kind.__name__}; it has {type(entry).__name__}")
+            raise TypeError(f"{module.__name__} must hold ENTRY, a {self.kind.__name__}; it has {type(entry).__name__}")
         return entry
+
+
+@cache
+def _modules(package: str, folders: tuple[str, ...]) -> tuple[ModuleType, ...]:
+    """What lies in a package's folders; they are listed once, however many files a source has."""
+    return tuple(import_module(f"{package}.{module.name}") for module in iter_modules(folders))
 
 
 def _name(entry: _Entry) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -102,12 +101,3 @@ def test_a_study_records_it_under_its_own_name(new_measure):
     found = voter_figures(VOTER["steps-2"], original, "1", 2, SeededRandomness(2))
     assert {which for measure, which in found if measure == "sizes"} == {"missing", "extra", "undefined"}
     assert ("ks", "") in found and ("specks", "ks") not in found, "the paper's measures keep the paper's names"
-
-
-def test_a_file_without_an_entry_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    import steps_engine.evaluation.measures as measures
-
-    (tmp_path / "unfinished.py").write_text("ENTRY = 'a measure, one day'")
-    monkeypatch.setattr(measures, "__path__", [*measures.__path__, str(tmp_path)])
-    with pytest.raises(TypeError, match="measures.unfinished must hold ENTRY, a Measure"):
-        measures.MEASURES.entries()
