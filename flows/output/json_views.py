@@ -22,8 +22,11 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """The plan of a release with what is left of its population's budget; balance is null without a grant."""
     from steps_engine.methods.registry import make_plan
     from steps_engine.noise import SystemRandomness
+    from tasks.publishing.formats import must_be_known
 
-    made = make_plan(load_release(path, period), SystemRandomness())
+    asked = load_release(path, period)
+    must_be_known(asked.spec.formats, str(path))
+    made = make_plan(asked, SystemRandomness())
     try:
         left = show_nanos(open_ledger(home).account(made.population).balance)
     except BudgetRefused:

@@ -147,7 +147,7 @@ class ReleaseSpec(Strict):
     method: Method = Method()
     evaluation: EvaluationSpec = EvaluationSpec()
     approval: Literal["none", "required"] = "none"
-    formats: tuple[Literal["parquet", "csv"], ...] = ("parquet",)
+    formats: tuple[str, ...] = ("parquet",)  # which there are, tasks/publishing/formats knows
 
     @field_validator("name")
     @classmethod
@@ -163,7 +163,7 @@ class ReleaseSpec(Strict):
     @classmethod
     def _parquet_always(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         if "parquet" not in formats:
-            raise ValueError("formats always holds parquet; csv may be added")
+            raise ValueError("formats always holds parquet; others, such as csv, may be added")
         return tuple(sorted(set(formats), reverse=True))
 
 

@@ -26,6 +26,7 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.cascade import tables as forest
 from steps_engine.methods.registry import decomposition_of
 from tasks.publishing import bundle
+from tasks.publishing.formats import copies, formats_among
 from tasks.verify import accounts as verify_accounts
 from tasks.verify import counts as verify_counts
 from tasks.verify import forest as verify_forest
@@ -145,10 +146,10 @@ def _check_signature(files: dict[str, Path], manifest: bytes, given: bytes | Non
 
 def _check_files(files: dict[str, Path], manifest: Manifest, found: _Findings) -> dict[str, Path]:
     """The files that the manifest vouches for; anything extra, missing or different is a problem."""
-    sets, with_csv = manifest.composition.sets, any(name.endswith(".csv") for name in manifest.files)
+    sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
-    names = bundle.file_names(sets, with_csv)
+    names = bundle.file_names(sets, formats_among(manifest.files))
     for name in sorted(files.keys() - names):
         found.add(_printable(name), "does not belong to a bundle")
     for name in sorted(names - files.keys() - bundle.UNLISTED):
@@ -245,9 +246,9 @@ def _check_records(files, number: int, domain: Domain, found: _Findings, problem
     if records is None:
         return
     found.collect(f"synthetic-{number}.parquet", problems, records)
-    text = f"synthetic-{number}.csv"
-    if text in files and found.attempt(text, lambda: bundle.csv_bytes(records) != files[text].read_bytes()):
-        found.add(text, "does not hold the rows of the Parquet file")
+    for name, form in copies(f"synthetic-{number}", files):
+        if found.attempt(name, form.is_copy, files[name], records) is False:
+            found.add(name, "does not hold the rows of the Parquet file")
 
 
 def _table(files: dict[str, Path], stage: str, schema: pa.Schema, found: _Findings, rows: int | None = None) -> pa.Table | None:
