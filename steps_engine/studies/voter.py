@@ -75,7 +75,7 @@ def _others(original: Coded, synthetics: Sequence[Coded], randomness: Randomness
 
 
 def _associations(found: Association) -> Figures:
-    figures: Figures = {("agreement", alpha): rate for alpha, rate in found.agreement.items()}
+    figures: Figures = {("agreement", alpha): _number(rate) for alpha, rate in found.agreement.items()}
     figures |= {("class", f"{i},{j}"): float(n) for i, row in enumerate(found.classes) for j, n in enumerate(row)}
     return figures | {("p", f"{a} × {b}"): p for (a, b), p in zip(found.pairs, found.synthetic, strict=True)}
 
@@ -105,7 +105,7 @@ def _labelled(codes: np.ndarray, domain: Domain) -> pd.DataFrame:
     for attribute, column in zip(domain.attributes, codes.T, strict=True):
         number = attribute.name == "age"
         labels: Sequence[str] = [str(code) for code in range(attribute.size)]
-        columns[attribute.name] = 18.0 + column if number else pd.Categorical.from_codes(column, labels)
+        columns[attribute.name] = 18.0 + column if number else pd.Categorical.from_codes(column, pd.Index(labels))
     return pd.DataFrame(columns)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from steps_engine.evaluation.section import Distributions, Grid, Intervals, Picture, Scatter
 
 ORIGINAL, SYNTHETIC, QUIET = "#1b4965", "#d1603d", "#8d99ae"
-_STYLE = {
+_STYLE: Any = {  # of matplotlib, by its own names
     "svg.hashsalt": "steps",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -57,7 +58,7 @@ def _scatter(picture: Scatter) -> str:
         looks = zip(picture.points.items(), ((ORIGINAL, 18), (SYNTHETIC, 7), (QUIET, 7)), strict=False)
         for (name, points), (colour, size) in reversed(list(looks)):  # the most important last, on top
             pairs = np.array(points).reshape(-1, 2)
-            axes.scatter(*pairs.T, s=size, color=colour, alpha=0.5, linewidths=0, label=name)
+            axes.scatter(pairs[:, 0], pairs[:, 1], s=size, color=colour, alpha=0.5, linewidths=0, label=name)
         axes.set_xscale("symlog", linthresh=10**least, linscale=0.4)
         axes.set_yscale("symlog", linthresh=10**least, linscale=0.4)
         ticks = [0, *10 ** np.arange(least, 1)]

@@ -138,7 +138,7 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
         yield connection
 
 
-_LOCKED_DOWN = {
+_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
     "threads": THREADS,
     "preserve_insertion_order": False,

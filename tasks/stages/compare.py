@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import wanted_columns
-from schemas.spec.attributes import Attribute
+from schemas.spec.attributes import Attribute, Categorical, Ordinal
 from schemas.spec.domain import Domain, load_domain
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.combining import Sets
 from steps_engine.evaluation.comparison import compare
 from steps_engine.evaluation.measures import Options
-from steps_engine.evaluation.regression import MODELS, Model, variables
+from steps_engine.evaluation.regression import MODELS, Kind, Model, variables
 from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
@@ -51,7 +51,7 @@ class Regression:
     sets: Sets = "split"
 
 
-def find_regression(asked: str | None, kind: str | None, sets: str | None) -> Regression | None:
+def find_regression(asked: str | None, kind: Kind | None, sets: Sets | None) -> Regression | None:
     """A model by its name or its formula (linear unless said otherwise), or none."""
     if asked is None:
         if kind or sets:
@@ -134,12 +134,12 @@ def _kept(source: Source, domain: Domain, values: Sequence[str]) -> str:
     return f"{keyed_rows(source, domain)} QUALIFY {turn} <= {unit.rows_per_person}"
 
 
-def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical | np.ndarray:
-    if attribute.kind not in _READ:
+def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any] | np.ndarray:
+    if isinstance(attribute, Categorical | Ordinal):
         codes = pc.index_in(found, pa.array(attribute.categories, pa.string()))
         missing = -1 if attribute.missing_code is None else attribute.missing_code
-        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), attribute.labels)
-    values = pc.fill_null(found, np.nan).to_numpy()
+        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), pd.Index(attribute.labels))
+    values: np.ndarray = pc.fill_null(found, np.nan).to_numpy()
     top = attribute.edge_values[-1] - (attribute.kind != "numeric")
     values = np.clip(values, attribute.edge_values[0], top)  # moves something only where the domain says outside: clamp
     whole = attribute.kind != "numeric" and not np.isnan(values).any()

@@ -93,8 +93,8 @@ def _tests(tables: Sequence[Coded], pairs: np.ndarray) -> tuple[np.ndarray, np.n
     A category that no table has is no row of the cross-table. A constant attribute leaves 0 degrees: nothing to test.
     """
     sizes = tables[0].sizes
-    present = [np.count_nonzero(sum(np.bincount(t.codes[:, j], t.counts, sizes[j]) for t in tables)) for j in range(len(sizes))]
-    present = np.array(present)
+    seen = [sum(np.bincount(t.codes[:, j], t.counts, sizes[j]) for t in tables) for j in range(len(sizes))]
+    present = np.array([np.count_nonzero(records) for records in seen])
     freedom = (present[pairs[:, 0]] - 1) * (present[pairs[:, 1]] - 1)
     return np.array([[_chi_square(table, i, j) for i, j in pairs] for table in tables]), freedom
 
