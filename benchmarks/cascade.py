@@ -27,10 +27,10 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.evaluation.association import association
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.association import association
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.sanitize import sanitize

@@ -11,8 +11,8 @@ from benchmarks.tree import voter_counts
 from schemas.spec.method import method_spec
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.noise import SeededRandomness
 
 HEIGHTS = [(layers, stop) for layers in (3, 6, 12) for stop in (False, True)]

@@ -26,8 +26,8 @@ from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import count_codes
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.methods.privbayes.plan import DEGREE
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness

@@ -17,8 +17,8 @@ from schemas.spec.release import Privacy, Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.methods.tree import plan as planning

@@ -25,7 +25,8 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.methods.registry import method_of
     from steps_engine.noise import SystemRandomness
 
-    made = make_plan(load_release(path, period), SystemRandomness())
+    asked = load_release(path, period)
+    made = make_plan(asked, SystemRandomness())
     try:
         left = show_nanos(open_ledger(home).account(made.population).balance)
     except BudgetRefused:

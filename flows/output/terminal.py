@@ -124,11 +124,13 @@ def decision(answer: dict[str, Any]) -> None:
 
 
 def evaluation(answer: dict[str, Any]) -> None:
+    from steps_engine.evaluation.measures import MEASURES
+
     table = _table("measure", "value", right=("value",))
-    for measure in ("specks", "tvd", "chi_square"):
-        for name, value in answer[measure].items():
+    for measure in MEASURES.entries():
+        for name, value in answer[measure.name].items():
             if isinstance(value, float):
-                table.add_row(f"{measure} {name}", f"{value:.4g}")
+                table.add_row(f"{measure.name} {name}", f"{value:.4g}")
     _console.print(table)
     if answer["regression"]:
         _regression(answer["regression"])

@@ -67,7 +67,7 @@ class ReleaseSpec(Strict):
     approval: Literal["none", "required"] = Field(
         default="none", description="Whether a person decides before publication (`required`)."
     )
-    formats: tuple[Literal["parquet", "csv"], ...] = Field(
+    formats: tuple[str, ...] = Field(
         default=("parquet",), description="Formats of the synthetic sets; `parquet` always, `csv` may be added."
     )
 
@@ -85,7 +85,7 @@ class ReleaseSpec(Strict):
     @classmethod
     def _parquet_always(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
         if "parquet" not in formats:
-            raise ValueError("formats always holds parquet; csv may be added")
+            raise ValueError("formats always holds parquet; others, such as csv, may be added")
         return tuple(sorted(set(formats), reverse=True))
 
 

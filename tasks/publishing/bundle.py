@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import csv
 import datetime
 import hashlib
-import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from schemas.manifest import FileFacts, Manifest
 from schemas.plan import Plan, canonical
 from schemas.spec.domain import Domain
+from tasks.publishing.formats import FORMATS
 
 MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signing-key.pub", "index.html"
 DOMAIN, PLAN = "domain.json", "plan.json"
@@ -38,11 +37,11 @@ def table_stages(sets: int) -> tuple[str, ...]:
     return ("tree", "noisy-counts", "consistent-counts", *(f"synthetic-{i}" for i in range(1, sets + 1)))
 
 
-def file_names(sets: int, with_csv: bool) -> frozenset[str]:
-    """Every file of a bundle, and no other."""
+def file_names(sets: int, formats: Iterable[str]) -> frozenset[str]:
+    """Every file of a bundle that gives its records in these formats, and no other."""
     tables = {f"{stage}.parquet" for stage in table_stages(sets)}
-    texts = {f"synthetic-{i}.csv" for i in range(1, sets + 1)} if with_csv else set()
-    return frozenset(tables | texts | {DOMAIN, PLAN, PUBLIC_KEY, PAGE} | UNLISTED)
+    records = {f"synthetic-{i}{FORMATS.named(name).suffix}" for name in formats for i in range(1, sets + 1)}
+    return frozenset(tables | records | {DOMAIN, PLAN, PUBLIC_KEY, PAGE} | UNLISTED)
 
 
 def to_bytes(value: Any) -> bytes:
@@ -118,15 +117,6 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(part) for key, part in value.items()}
     return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
-
-
-def csv_bytes(records: pa.Table) -> bytes:
-    """Records as RFC 4180 text in UTF-8. No cell can be a formula: the domain refuses such labels and names."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(records.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in records.columns), strict=True))
-    return text.getvalue().encode()
 
 
 def read_table(content: bytes) -> pa.Table:

@@ -21,6 +21,7 @@ from schemas.plan import Plan
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
+from tasks.publishing.formats import FORMATS
 from tasks.publishing.page import make_page
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, content_hash
@@ -96,9 +97,9 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     """Every file of the bundle, the manifest and its signature last."""
     key = signing_key(home)
     files = {f"{stage}.parquet": content for stage, content in tables.items()}
-    if "csv" in release.spec.formats:
+    for form in map(FORMATS.named, release.spec.formats):
         sets = (f"synthetic-{number}" for number in range(1, plan.sets + 1))
-        files |= {f"{stage}.csv": bundle.csv_bytes(bundle.read_table(tables[stage])) for stage in sets}
+        files |= {f"{stage}{form.suffix}": form.write(tables[stage]) for stage in sets}
     files[bundle.DOMAIN] = bundle.domain_bytes(release.domain)
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)

@@ -11,6 +11,7 @@ from schemas.errors import SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from tasks.publishing.formats import must_be_known
 
 
 def load_release(path: Path | str, period: str | None = None, now: datetime.datetime | None = None) -> Release:
@@ -23,6 +24,7 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     except SpecError as error:
         raise SpecError(f"{error}" if str(path.parent / spec.dataset) in str(error) else f"{path}: {error}") from None
     check_names(spec, domain, str(path))
+    must_be_known(spec.formats, str(path))
     return Release(spec=spec, domain=domain, folder=str(path.parent))
 
 

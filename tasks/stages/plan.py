@@ -11,12 +11,14 @@ from schemas.spec.release import Release
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.plan import spec_hash
 from steps_engine.noise import SystemRandomness
+from tasks.publishing.formats import must_be_known
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
 def plan(home: Home, release: Release) -> Reference:
     """Make the plan, or find the one that an earlier run of the same spec sealed; sweep up after a killed run first."""
+    must_be_known(release.spec.formats, f'release "{release.name}"')
     store = Store(home)
     store.clean(release.name)
     _must_be_same_spec(store, release)

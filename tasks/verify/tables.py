@@ -11,6 +11,7 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Cells, Checked, Findings, TableCheck
 from steps_engine.methods.registry import METHODS
 from tasks.publishing import bundle
+from tasks.publishing.formats import copies
 from tasks.verify.files import read_table
 from tasks.verify.records import record_problems
 
@@ -33,8 +34,9 @@ def check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: F
 
 
 def check_set(files: Mapping[str, Path], number: int, domain: Domain, cells: Cells | None, found: Findings) -> None:
-    """One synthetic set: its rows, and that its CSV holds the same."""
-    name, text = f"synthetic-{number}.parquet", f"synthetic-{number}.csv"
+    """One synthetic set: its rows, and that its copies in other formats hold the same."""
+    stage = f"synthetic-{number}"
+    name = _file(stage)
     if name not in files:
         return
     said = cells(number) if cells is not None else None
@@ -43,8 +45,9 @@ def check_set(files: Mapping[str, Path], number: int, domain: Domain, cells: Cel
     if records is None:
         return
     found.collect(name, record_problems, domain, records, said)
-    if text in files and found.attempt(text, lambda: bundle.csv_bytes(records) != files[text].read_bytes()):
-        found.add(text, "does not hold the rows of the Parquet file")
+    for other, form in copies(stage, files):
+        if found.attempt(other, form.is_copy, files[other], records) is False:
+            found.add(other, "does not hold the rows of the Parquet file")
 
 
 def _file(stage: str) -> str:

@@ -217,7 +217,7 @@ def test_what_elects_nothing_or_by_likelihood_takes_any_number_of_rows():
     for method in (method_spec(decomposition="flat"), method_spec(decomposition="tree", elect={"layers": 1})):
         assert make_plan(release(of, method)).draws
     assert make_plan(release(domain(2, expected_rows=10**12), method_spec(decomposition="privbayes"))).draws
-    assert {c.decomposition: c.predicted_error for c in candidates(release(of, method_spec()))}["cascade"] == 1
+    assert {c.spec.decomposition: c.predicted_error for c in candidates(release(of, method_spec()))}["cascade"] == 1
 
 
 def test_an_election_among_more_rows_ends_with_an_error_that_names_no_number_of_them():

@@ -55,7 +55,7 @@ def looks_at_confidential():
 
 def test_a_bundle_is_the_allow_list_and_nothing_else(given):
     folder = given.home.public / given.release.name
-    assert {path.name for path in folder.iterdir()} == bundle.file_names(2, with_csv=True)
+    assert {path.name for path in folder.iterdir()} == bundle.file_names(2, ("parquet", "csv"))
     assert {path.name for path in given.home.public.iterdir()} == {folder.name}
     assert holds(verify_bundle(folder, given.home.keys / "signing-key.pub"))
     assert folder.stat().st_mode & 0o777 == 0o755 and (folder / "index.html").stat().st_mode & 0o777 == 0o644

@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 from schemas.errors import SpecError
 from steps_engine.evaluation.classifiers import resolve
 from steps_engine.evaluation.coded import Coded, resample, row_keys, stack
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.noise import SeededRandomness
 from tests.steps_engine.evaluation.tables import coded, dependent, shuffled, voters
 

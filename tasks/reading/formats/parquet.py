@@ -1,25 +1,36 @@
-"""Parquet footers: what a file declares is checked before a single page of it is unpacked."""
+"""Parquet: what a file's footer declares is checked before a single page of it is unpacked."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import SpecError
+from tasks.reading.formats import MOST_COLUMNS, Columns, Ends, SourceFormat
 
 MAGIC = b"PAR1"
-MOST_COLUMNS = 2_000
 MOST_ROWS = 10**10
 MOST_BYTES = 1 << 40  # unpacked, all files together
 VALUES_PER_BYTE = 100_000  # a constant column in large row groups reaches about 10,000
 LARGEST_FOOTER = 64 << 20
 
 
-def parquet_columns(files: tuple[str, ...]) -> list[tuple[tuple[str, str], ...]]:
-    """(name, what it holds) of every column, per file; refuses files that declare more than can be read."""
-    columns, rows, unpacked = [], 0, 0
+def _claims(ends: Ends) -> bool:
+    """A Parquet file begins and ends with PAR1, whatever it is called."""
+    if ends.first == ends.last == MAGIC:
+        return True
+    if ends.suffix in (".parquet", ".pq") or ends.first == MAGIC:
+        raise SpecError(f"source {ends.file}: not a whole Parquet file (its first or last bytes are wrong); write it again.")
+    return False
+
+
+def _columns(files: tuple[str, ...]) -> list[Columns]:
+    """The columns of each file; refuses files that declare more than can be read."""
+    columns: list[Columns] = []
+    rows = unpacked = 0
     for file in files:
         schema, metadata = _footer(file)
         columns.append(tuple((field.name, _holds(field.type)) for field in schema))
@@ -34,6 +45,10 @@ def parquet_columns(files: tuple[str, ...]) -> list[tuple[tuple[str, str], ...]]
                 f"{MOST_BYTES >> 30:,} GiB in all; write it again, or split the release."
             )
     return columns
+
+
+def _relation(files: str, names: Sequence[str]) -> str:
+    return f"read_parquet({files}, union_by_name=true, hive_partitioning=false) AS t({', '.join(names)})"
 
 
 def _footer(file: str) -> tuple[pa.Schema, pq.FileMetaData]:
@@ -74,3 +89,6 @@ def _holds(type_: pa.DataType) -> str:
     if pa.types.is_timestamp(type_) and type_.tz is None:
         return "times"
     return "nothing" if pa.types.is_null(type_) else str(type_)
+
+
+ENTRY = SourceFormat("parquet", 1, "Parquet", _claims, _columns, _relation)

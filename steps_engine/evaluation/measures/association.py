@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 from scipy.stats import f as fisher
 
 from steps_engine.evaluation.coded import Coded, must_compare, tally
-from steps_engine.evaluation.margins import subsets
+from steps_engine.evaluation.measures import Measure, Options
+from steps_engine.evaluation.measures.margins import subsets
+from steps_engine.evaluation.section import Grid, Headline, Listing, Section
+from steps_engine.noise import Randomness
 
 ALPHAS = (0.01, 0.05, 0.1)
 CLASSES = ("≤ 0.01", "0.01–0.05", "0.05–0.1", "> 0.1")
@@ -26,6 +30,24 @@ class Association:
     untestable: int
     agreement: dict[str, float | None]
     classes: tuple[tuple[int, ...], ...]
+
+    def figures(self) -> dict[str, float | None]:
+        return dict(self.agreement)
+
+    def details(self) -> dict[str, dict[str, Any]]:
+        return {"association": asdict(self) | {"class_names": CLASSES}}
+
+    def section(self) -> Section:
+        constant = f"{self.untestable} pairs hold a constant attribute: nothing to test, p = 1."
+        return Section(
+            title=f"Associations (χ² tests of all {len(self.pairs)} pairs)",
+            headlines=tuple(Headline(r, f"χ² conclusions agree at α = {a}", digits=2) for a, r in self.agreement.items()),
+            text="Rows: p-value class in the original; columns: in the synthetic data, combined over sets (Li et al. 1991). "
+            "The diagonal agrees.",
+            picture=Grid(self.classes, CLASSES, "p-value, synthetic", "p-value, original"),
+            listings=(Listing(("α", "same conclusion"), tuple(self.agreement.items())),),
+            notes=constant if self.untestable else "",
+        )
 
 
 def association(original: Coded, synthetics: Sequence[Coded]) -> Association:
@@ -71,8 +93,8 @@ def _tests(tables: Sequence[Coded], pairs: np.ndarray) -> tuple[np.ndarray, np.n
     A category that no table has is no row of the cross-table. A constant attribute leaves 0 degrees: nothing to test.
     """
     sizes = tables[0].sizes
-    present = [np.count_nonzero(sum(np.bincount(t.codes[:, j], t.counts, sizes[j]) for t in tables)) for j in range(len(sizes))]
-    present = np.array(present)
+    seen = [sum(np.bincount(t.codes[:, j], t.counts, sizes[j]) for t in tables) for j in range(len(sizes))]
+    present = np.array([np.count_nonzero(records) for records in seen])
     freedom = (present[pairs[:, 0]] - 1) * (present[pairs[:, 1]] - 1)
     return np.array([[_chi_square(table, i, j) for i, j in pairs] for table in tables]), freedom
 
@@ -94,3 +116,10 @@ def _upper(statistic: np.ndarray, freedom: np.ndarray) -> np.ndarray:
 def _classes(ours: np.ndarray, theirs: np.ndarray) -> tuple[tuple[int, ...], ...]:
     row, column = (np.searchsorted(ALPHAS, p, side="left") for p in (ours, theirs))
     return tuple(map(tuple, np.bincount(row * 4 + column, minlength=16).reshape(4, 4).tolist()))
+
+
+def _asked(original: Coded, synthetics: Sequence[Coded], randomness: Randomness, options: Options) -> Association:
+    return association(original, synthetics)
+
+
+ENTRY = Measure("chi_square", 3, _asked)

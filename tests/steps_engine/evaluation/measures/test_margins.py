@@ -10,7 +10,7 @@ import pytest
 
 from schemas.errors import SpecError
 from steps_engine.evaluation import coded as coded_module
-from steps_engine.evaluation.margins import MOST_TRIPLES, margins, scatter, subsets
+from steps_engine.evaluation.measures.margins import MOST_TRIPLES, margins, scatter, subsets
 from tests.steps_engine.evaluation.tables import coded, dependent, shuffled
 
 

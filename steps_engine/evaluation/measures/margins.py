@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import comb
+from typing import Any
 
 import numpy as np
 
 from steps_engine.evaluation.coded import Coded, Stack, must_compare, stack, tally
+from steps_engine.evaluation.measures import Measure, Options
+from steps_engine.evaluation.section import Headline, Listing, Scatter, Section
+from steps_engine.noise import Randomness
 
 MOST_TRIPLES = 1_000
 MOST_POINTS = 2_000
 WORST = 10
+SHOWN_WAYS = (1, 2)  # margins whose cells are drawn
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,38 @@ class Margins:
     mean: float
     largest: float
     worst: tuple[tuple[tuple[str, ...], float], ...]
+
+
+@dataclass(frozen=True)
+class AllMargins:
+    """The margins of 1, 2 and 3 attributes, and (original, synthetic) shares of cells of the first set by ways."""
+
+    by_ways: tuple[Margins, ...]
+    cells: dict[int, tuple[tuple[float, float], ...]]
+
+    def figures(self) -> dict[str, float | None]:
+        return {str(margin.ways): margin.mean for margin in self.by_ways}
+
+    def details(self) -> dict[str, dict[str, Any]]:
+        return {"margins": {str(margin.ways): asdict(margin) for margin in self.by_ways}}
+
+    def section(self) -> Section:
+        compared = tuple((str(m.ways), f"{m.compared} of {m.of}", m.mean, m.largest) for m in self.by_ways)
+        points = {f"{ways}-way cells": pairs for ways, pairs in self.cells.items()}
+        return Section(
+            title="Margins",
+            headlines=tuple(Headline(m.mean, f"mean distance (TVD) of the {m.ways}-way margins") for m in self.by_ways),
+            picture=Scatter(points, "share in the original", "share in the first synthetic set"),
+            listings=(
+                Listing(("ways", "compared", "mean TVD", "largest"), compared, digits=4),
+                *(_worst(margin) for margin in self.by_ways if margin.worst),
+            ),
+        )
+
+
+def _worst(margin: Margins) -> Listing:
+    rows = tuple((" × ".join(names), distance) for names, distance in margin.worst)
+    return Listing((), rows, digits=4, title=f"Worst {margin.ways}-way margins", unfolded=margin.ways == 2)
 
 
 def margins(original: Coded, synthetics: Sequence[Coded], ways: int) -> Margins:
@@ -79,3 +116,12 @@ def scatter(original: Coded, synthetic: Coded, ways: int) -> np.ndarray:
     points = np.stack(shares, axis=1)
     points = points[points.any(axis=1)]
     return points[np.argsort(-np.abs(points[:, 0] - points[:, 1]), kind="stable")[:MOST_POINTS]]
+
+
+def _asked(original: Coded, synthetics: Sequence[Coded], randomness: Randomness, options: Options) -> AllMargins:
+    shares = {ways: scatter(original, synthetics[0], ways).round(6).tolist() for ways in SHOWN_WAYS}
+    cells = {ways: tuple((first, second) for first, second in pairs) for ways, pairs in shares.items()}
+    return AllMargins(tuple(margins(original, synthetics, ways) for ways in (1, 2, 3)), cells)
+
+
+ENTRY = Measure("tvd", 2, _asked)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from schemas.errors import SpecError
 from steps_engine.evaluation.classifiers import Classifier, find_classifier, resolve
 from steps_engine.evaluation.coded import Coded, Stack, must_compare, resample, stack
-from steps_engine.noise import permutation
+from steps_engine.evaluation.measures import Measure, Options
+from steps_engine.evaluation.section import Distributions, Headline, Listing, Section, figure
+from steps_engine.noise import Randomness, permutation
 
 BINS = 50  # of the scores' histogram
 DIGITS = 12  # scores that agree to so many decimals are one score
@@ -33,6 +36,43 @@ class Specks:
     ks_of_sets: tuple[float, ...]
     histogram: dict[str, tuple[float, ...]]
 
+    def figures(self) -> dict[str, float | None]:
+        return {name: value for name, value in asdict(self).items() if value is None or isinstance(value, int | float)}
+
+    def details(self) -> dict[str, dict[str, Any]]:
+        rest = asdict(self)
+        return {"specks": {name: rest[name] for name in ("classifier", "ks_of_sets", "histogram")}}
+
+    def section(self) -> Section:
+        return Section(
+            title="Can a classifier tell the records apart? (SPECKS)",
+            headlines=(
+                Headline(self.ks, f"SPECKS: KS distance; {figure(self.null_ks)} for an honest sample"),
+                Headline(self.pmse_ratio, "pMSE ratio; 1 for an honest sample", digits=1),
+            ),
+            text=self._explained(),
+            picture=Distributions(self.histogram, "score: estimated probability of being synthetic", "share of the records"),
+            listings=(Listing(("set", *(str(i + 1) for i in range(len(self.ks_of_sets)))), (("KS", *self.ks_of_sets),)),),
+            notes=self._cautions(),
+        )
+
+    def _explained(self) -> str:
+        way = f"in {self.cross_fit} cross-fitting folds" if self.cross_fit else "in-sample"
+        text = (
+            f"The classifier {self.classifier} was fitted {way}. KS is the largest difference of the two score distributions: "
+            "0 when they cannot be told apart, 1 when every record gives itself away."
+        )
+        if self.null_ks is None:
+            return text
+        null, ratio = figure(self.null_ks), figure(self.ratio, 2)
+        return f"{text} Bootstraps of the original of this size have {null}, so the ratio is {ratio}."
+
+    def _cautions(self) -> str:
+        null = "" if self.null_pmse is None else f", null value {figure(self.null_pmse, 5)}"
+        fits = "All fits converged." if self.converged else "At least one fit did not converge: read the figures with care."
+        sure = "Some records are told apart with certainty (separation); a tiny ridge keeps the fit finite."
+        return f"pMSE {figure(self.pmse, 5)}{null}. {fits}{' ' + sure if self.separated else ''}"
+
 
 @dataclass(frozen=True)
 class _Fit:
@@ -46,7 +86,12 @@ class _Fit:
 
 
 def specks(
-    original: Coded, synthetics: Sequence[Coded], randomness, classifier: str = "auto", cross_fit: int = 0, null: int = 10
+    original: Coded,
+    synthetics: Sequence[Coded],
+    randomness: Randomness,
+    classifier: str = "auto",
+    cross_fit: int = 0,
+    null: int = 10,
 ) -> Specks:
     """Fit on the stacked records (in-sample as in the paper, or cross-fitted in `cross_fit` folds), compare the scores.
 
@@ -79,14 +124,14 @@ def specks(
     )
 
 
-def _fit(rows: Stack, learn: Classifier, folds: int, randomness) -> _Fit:
+def _fit(rows: Stack, learn: Classifier, folds: int, randomness: Randomness) -> _Fit:
     if folds:
         return _cross_fit(rows, learn, folds, randomness)
     scores = learn(rows.codes, rows.sizes, rows.original, rows.synthetic)
     return _Fit(scores.probability, rows.original, rows.synthetic, scores.converged, scores.separated)
 
 
-def _cross_fit(rows: Stack, learn: Classifier, folds: int, randomness) -> _Fit:
+def _cross_fit(rows: Stack, learn: Classifier, folds: int, randomness: Randomness) -> _Fit:
     """Each record is scored by a fit on the other folds' records."""
     if min(rows.original.sum(), rows.synthetic.sum()) < folds:
         raise SpecError(f"{folds} folds need at least {folds} records in the original and in each synthetic set")
@@ -103,7 +148,7 @@ def _cross_fit(rows: Stack, learn: Classifier, folds: int, randomness) -> _Fit:
     )
 
 
-def _deal(count: np.ndarray, folds: int, randomness) -> np.ndarray:
+def _deal(count: np.ndarray, folds: int, randomness: Randomness) -> np.ndarray:
     """Records of each distinct row in each fold: the records are shuffled and dealt in turn."""
     row = np.repeat(np.arange(len(count)), count.astype(np.int64))
     fold = permutation(len(row), randomness) % folds
@@ -131,3 +176,10 @@ def _histogram(fits: Sequence[_Fit]) -> dict[str, tuple[float, ...]]:
         counts = [np.histogram(fit.score, BINS, (0.0, 1.0), weights=getattr(fit, name))[0] for fit in fits]
         shares[name] = tuple(np.mean([count / count.sum() for count in counts], axis=0).round(6).tolist())
     return shares
+
+
+def _asked(original: Coded, synthetics: Sequence[Coded], randomness: Randomness, options: Options) -> Specks:
+    return specks(original, synthetics, randomness, options.classifier, options.cross_fit, options.null)
+
+
+ENTRY = Measure("specks", 1, _asked)

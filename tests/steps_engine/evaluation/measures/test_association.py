@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2, chi2_contingency
 from scipy.stats import f as fisher
 
-from steps_engine.evaluation.association import association, combined_p_values
+from steps_engine.evaluation.measures.association import association, combined_p_values
 from tests.steps_engine.evaluation.tables import coded, dependent, shuffled, voters
 
 
