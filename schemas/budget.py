@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 UNIT = 1_000_000_000  # one ε in nanos
 LARGEST = 10**6 * UNIT  # an ε of a million protects nobody; beyond it, a typing mistake
@@ -57,3 +57,5 @@ def _from_spec(value: Any) -> int:
 
 # In a spec: numbers only. Written out: decimal strings.
 SpecEpsilon = Annotated[int, BeforeValidator(_from_spec), PlainSerializer(show_nanos, return_type=str)]
+# In a document: what `show_nanos` writes. "1e999999999" would be a number that no memory holds.
+WrittenEpsilon = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,9})?$")]

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release, load_release
-from tasks.stages.charge import Paid
+from tasks.stages.charge import ChargedPlan
 from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry
@@ -88,15 +88,15 @@ def trail(home: Home, name: str) -> dict[str, Any]:
     }
 
 
-def outcome(home: Home, release: Release, paid: Paid, folder: Path) -> dict[str, Any]:
+def outcome(home: Home, release: Release, charged: ChargedPlan, folder: Path) -> dict[str, Any]:
     """What a run answers: what was released, what it cost, what is left, and where everything lies."""
     return {
         "release": release.name,
         "folder": str(folder),
         "page": str(folder / "index.html"),
         "epsilon": show_nanos(release.spec.privacy.epsilon),
-        "charged": paid.new,
-        "charges": paid.attempt,
+        "charged": charged.new,
+        "charges": charged.attempt,
         "population": release.domain.population,
         "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),

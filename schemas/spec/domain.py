@@ -28,8 +28,9 @@ Name = Annotated[str, BeforeValidator(plain_name)]
 
 
 class Unit(Strict):
-    """Whose privacy: one person, who has at most `rows_per_person` rows."""
+    """Whose privacy: one person, or one of what `who` says, who has at most `rows_per_person` rows."""
 
+    who: Name = "person"
     rows_per_person: int = Field(default=1, ge=1, le=10_000)
     column: str | None = None
     excess: Literal["forbid", "drop"] = "forbid"

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas import tables
-from schemas.plan import canonical
+from schemas.identity import canonical
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from schemas import tables
+from schemas.identity import spec_hash
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
@@ -52,7 +53,7 @@ def make_plan(release: Release, randomness: Randomness | None = None) -> Plan:
     considered = choosing.consider(release)
     best = min(considered, key=lambda each: each.predicted_error).decomposition
     plan = DECOMPOSITIONS[best].plan(choosing.decided(release, best), randomness)
-    return plan.model_copy(update={"considered": considered, "spec_hash": planning.spec_hash(release)})
+    return plan.model_copy(update={"considered": considered, "spec_hash": spec_hash(release)})
 
 
 # One tree over all attributes

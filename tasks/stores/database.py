@@ -18,7 +18,7 @@ from .entries import KINDS
 from .files import alone, disk_faults
 from .home import Home
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: entries of format 2, which version 0.1.0 would misread, may stand among those of format 1
 PATIENCE = 30.0  # seconds to wait for another writer
 
 _METADATA = sql.MetaData()
@@ -176,6 +176,11 @@ def _is_made(database: Database) -> bool:
             f"this one knows {SCHEMA_VERSION}). Nothing was touched; upgrade and run again."
         )
     return True
+
+
+def raise_version(connection: sql.Connection) -> None:
+    """Marks a ledger as one that holds entries of this version, with the first of them: older programs then refuse it."""
+    connection.execute(sql.update(META).where(META.c.schema_version < SCHEMA_VERSION).values(schema_version=SCHEMA_VERSION))
 
 
 def _make(database: Database) -> None:

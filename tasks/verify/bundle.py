@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from schemas import tables
 from schemas.errors import SpecError, StepsError
-from schemas.manifest import Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.cascade import tables as forest
@@ -143,7 +142,7 @@ def _check_signature(files: dict[str, Path], manifest: bytes, given: bytes | Non
         found.add(bundle.SIGNATURE, "is self-consistent; who signed is not established. Give the publisher's --key", note=True)
 
 
-def _check_files(files: dict[str, Path], manifest: Manifest, found: _Findings) -> dict[str, Path]:
+def _check_files(files: dict[str, Path], manifest: bundle.AnyManifest, found: _Findings) -> dict[str, Path]:
     """The files that the manifest vouches for; anything extra, missing or different is a problem."""
     sets, with_csv = manifest.composition.sets, any(name.endswith(".csv") for name in manifest.files)
     if not 1 <= sets <= MOST_SETS:
@@ -169,13 +168,14 @@ def _facts(path: Path) -> tuple[str, int]:
         return hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(file.fileno()).st_size
 
 
-def _check_content(files: dict[str, Path], manifest: Manifest, found: _Findings) -> None:
+def _check_content(files: dict[str, Path], manifest: bundle.AnyManifest, found: _Findings) -> None:
     """What the signed files say, as far as they are there."""
     plan = domain = branches = None
+    form = bundle.form_of(manifest)
     if bundle.PLAN in files:
-        plan = found.attempt(bundle.PLAN, lambda: bundle.read_plan(_content(files, bundle.PLAN)))
+        plan = found.attempt(bundle.PLAN, lambda: bundle.read_plan(_content(files, bundle.PLAN), form))
     if bundle.DOMAIN in files:
-        domain = found.attempt(bundle.DOMAIN, lambda: bundle.read_domain(_content(files, bundle.DOMAIN)))
+        domain = found.attempt(bundle.DOMAIN, lambda: bundle.read_domain(_content(files, bundle.DOMAIN), form))
     if plan is not None:
         found.collect(bundle.MANIFEST, verify_accounts.manifest_problems, manifest, plan)
         found.collect(bundle.MANIFEST, verify_accounts.ledger_problems, manifest.ledger, manifest, plan)
@@ -192,7 +192,7 @@ def _check_content(files: dict[str, Path], manifest: Manifest, found: _Findings)
         _check_numbers(files, plan, domain, branches, found)
 
 
-def _check_forest(files: dict[str, Path], plan: Plan, domain: Domain, manifest: Manifest, found: _Findings) -> None:
+def _check_forest(files: dict[str, Path], plan: Plan, domain: Domain, manifest: bundle.AnyManifest, found: _Findings) -> None:
     """One tree per attribute: what the trees are, what they drew, and that the records lie in the domain."""
     schemas = decomposition_of(plan).schemas(plan)
     read = {stage: _table(files, stage, schema, found) for stage, schema in schemas.items()}

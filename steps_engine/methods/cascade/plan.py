@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from schemas.budget import as_fraction, show_nanos
+from schemas.identity import spec_hash
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import ELECTED, Method, Release
@@ -19,7 +20,6 @@ from steps_engine import laws
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.nodes import Split
-from steps_engine.methods.tree.plan import spec_hash
 
 LAYERS = 2  # elections on a path
 LARGEST_GROUP = 3  # predecessors that one split takes together
@@ -61,7 +61,8 @@ def make_cascade_plan(release: Release) -> Plan:
         draws += _tree_draws(domain.names[j], depth, share * left, measurements, factor, sets.budget)
     return Plan(
         release=spec.name, population=domain.population, decomposition="cascade", neighbours=spec.privacy.neighbours,
-        rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
+        rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
+        total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
         sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=_layers(domain, order, depths, shares, draws), election=_election(domain, order), draws=tuple(draws),
         memory_bytes=_memory(domain), seconds=_seconds(domain, order, depths, sets.count), spec_hash=spec_hash(release),

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.budget import as_fraction, show_nanos
+from schemas.identity import spec_hash
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
@@ -26,7 +27,6 @@ from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_rad
 from steps_engine.methods.cascade.growth import Cascade, dependence, measure
 from steps_engine.methods.cascade.plan import SPREAD
 from steps_engine.methods.cascade.synthesize import choices, draw_categories, restrict, total_rows
-from steps_engine.methods.tree.plan import spec_hash
 
 DEGREE = 2
 USEFULNESS = 4  # θ: expected count of a cell, in noise scales
@@ -48,7 +48,8 @@ def make_privbayes_plan(release: Release) -> Plan:
     error = float(f"{math.sqrt(laws.variance(factor / each)):.6g}")
     return Plan(
         release=spec.name, population=domain.population, decomposition="privbayes", neighbours=spec.privacy.neighbours,
-        rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
+        rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
+        total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
         sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=tuple(
             LayerPlan(layer=i + 1, attributes=(name,), nodes=math.prod(largest), nodes_are="at most",

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from schemas.budget import as_fraction, show_nanos
 from schemas.errors import SpecError
-from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan, digest
+from schemas.identity import spec_hash
+from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Method, Release
 from steps_engine import laws, noise
@@ -67,7 +68,8 @@ def make_plan(release: Release, randomness: noise.Randomness | None = None, util
         )
     return Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
-        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
+        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
+        total=spec.privacy.total,
         epsilon=show_nanos(spec.privacy.epsilon), sets=sets, budget=spec.method.sets.budget, cells=cells,
         layers=_layers(shape, shares, each, factor, spec.privacy.total, sparse),
         election=election, draws=tuple(draws),
@@ -110,12 +112,6 @@ def _sampled(draw: Draw, last: int, cells: int, measurements: int) -> Draw:
         return draw
     most, alpha = MOST_KEPT / measurements, math.exp(-1 / draw.scale)
     return draw.model_copy(update={"threshold": max(1, math.ceil(draw.scale * math.log(cells / most / (1 + alpha))))})
-
-
-def spec_hash(release: Release) -> str:
-    """Identity of what was asked: spec and domain, not where the files lie."""
-    spec = release.spec.model_dump(mode="json", exclude={"dataset", "source"})
-    return digest({"spec": spec, "domain": release.domain.model_dump(mode="json")})
 
 
 def _shape(space: Space, method: Method, randomness: noise.Randomness | None) -> Shape:
