@@ -28,7 +28,7 @@ def parse_nanos(value: Any) -> int:
         raise ValueError(f"epsilon must be a positive number, not {value}")
     if number > LARGEST // UNIT:
         raise ValueError(f"epsilon {value} is larger than {LARGEST // UNIT}; that is no protection at all")
-    if number.as_tuple().exponent < -9 and number != round(number, 9):
+    if number != round(number, 9):
         raise ValueError(f"epsilon {value} has more than 9 decimals; write a whole number of 0.000000001")
     return int(number * UNIT)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 import rfc8785
 
 from schemas.spec.release import Release
 
-PLAN_FORMAT = 2  # of plans and specs. A key that is added later makes another format: in this one it would change every hash
+PLAN_FORMAT: Final = (
+    2  # of plans and specs. A key that is added later makes another format: in this one it would change every hash
+)
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 

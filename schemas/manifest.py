@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from schemas.identity import chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational
 from schemas.spec.domain import Name
 
-FORMAT = "steps-release/2"
+FORMAT: Final = "steps-release/2"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -147,8 +147,8 @@ def _sentence(plan: Plan) -> str:
     }[plan.neighbours]
     return (
         f"For every {plan.unit} in the data: whatever can be seen in this release, or concluded from it, would have been "
-        f"about as likely {change}, with probabilities that differ by a factor of at most "
-        f"{factor(plan.epsilon)} (ε = {plan.epsilon}); this holds whatever anyone knows already, and whatever is done with the release later."
+        f"about as likely {change}, with probabilities that differ by a factor of at most {factor(plan.epsilon)} "
+        f"(ε = {plan.epsilon}); this holds whatever anyone knows already, and whatever is done with the release later."
     )
 
 

@@ -195,15 +195,16 @@ def published_heads(home: Home) -> list[KnownHead]:
             manifest = bundle.read_manifest(path.read_bytes())
         except (OSError, ValueError):
             raise EvidenceBroken(f"{path} cannot be read. Restore the bundle from its backup.") from None
-        proof, chain = manifest.ledger, "own" if isinstance(manifest, Manifest1) else "public"
-        heads.append(KnownHead(f'the bundle "{path.parent.name}"', proof.head_seq, proof.head, chain))
+        source, proof = f'the bundle "{path.parent.name}"', manifest.ledger
+        is_old = isinstance(manifest, Manifest1)
+        heads.append(KnownHead(source, proof.head_seq, proof.head, "own" if is_old else "public"))
     return heads
 
 
 def code_facts() -> Code:
     """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
-    needed = (text for text in importlib.metadata.requires(PACKAGE) if "extra ==" not in text)
-    names = (re.match(r"[A-Za-z0-9._-]+", text).group() for text in needed)
+    needed = (text for text in importlib.metadata.requires(PACKAGE) or () if "extra ==" not in text)
+    names = (found.group() for text in needed if (found := re.match(r"[A-Za-z0-9._-]+", text)))
     return Code(
         package=PACKAGE,
         version=importlib.metadata.version(PACKAGE),

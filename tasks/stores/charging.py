@@ -58,7 +58,7 @@ class Charge:
 
     @property
     def attempt(self) -> int:
-        return self.entry.details["attempt"]
+        return int(self.entry.details["attempt"])
 
 
 def must_be_amount(nanos: int) -> None:

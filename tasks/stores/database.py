@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlalchemy as sql
 from sqlalchemy import exc
@@ -134,11 +134,11 @@ def _sqlite(path: Path, patience: float) -> Database:
     engine = sql.create_engine(url, poolclass=sql.NullPool, hide_parameters=True, connect_args=arguments)
 
     @sql.event.listens_for(engine, "connect")
-    def _durable(connection, _record) -> None:
+    def _durable(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous = FULL")
 
     @sql.event.listens_for(engine, "begin")
-    def _begin(connection) -> None:
+    def _begin(connection: sql.Connection) -> None:
         # A deferred transaction that turns into a writing one fails at once when another writer came first.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -187,7 +187,7 @@ def _make(database: Database) -> None:
     with database._alone():
         if database.lock is not None:
             with database._faults(), database.engine.connect() as connection:
-                connection.connection.driver_connection.execute("PRAGMA journal_mode = WAL")
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
         with database._faults(), database.engine.connect() as connection:
             with connection.execution_options(writes=True).begin():
                 if database.lock is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from schemas.errors import SpecError
@@ -115,10 +115,10 @@ def content_hash(entry: Entry) -> str:
 def link(draft: Draft, previous: Head, totals: Totals, at: str, actor: str) -> Entry:
     """The draft as the entry that follows `previous`; `totals` are the population's so far."""
     after = totals.after(draft.kind, draft.amount)
-    place = {"seq": previous[0] + 1, "previous": previous[1], "at": at, "actor": actor}
-    sums = {"granted_after": after.granted, "charged_after": after.charged}
+    place: dict[str, Any] = {"seq": previous[0] + 1, "previous": previous[1], "at": at, "actor": actor}
+    sums: dict[str, Any] = {"granted_after": after.granted, "charged_after": after.charged}
     unsigned = Entry(**asdict(draft), **place, **sums, hash="")
-    return Entry(**asdict(unsigned) | {"hash": chain_hash(previous[1], content_hash(unsigned))})
+    return replace(unsigned, hash=chain_hash(previous[1], content_hash(unsigned)))
 
 
 def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:

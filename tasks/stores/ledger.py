@@ -86,7 +86,7 @@ class Ledger:
     def accounts(self) -> list[Account]:
         with self.database.reading() as connection:
             names = connection.scalars(sql.select(ENTRIES.c.population).where(ENTRIES.c.kind == "grant").distinct())
-            return [_account(connection, name) for name in sorted(names)]
+            return [account for name in sorted(names) if (account := _account(connection, name)) is not None]
 
     def releases(self) -> list[ReleaseState]:
         """Every release that was charged, in the order of its first entry."""
@@ -236,8 +236,9 @@ class Ledger:
             if head != (0, NO_HASH):
                 self.anchor.append(*head)  # so the anchor lacks one entry at most, wherever a process is killed
             draft = decide(connection)
-            found = draft if isinstance(draft, Entry) else _by_key(connection, draft.key)
-            if found is not None:
+            if isinstance(draft, Entry):
+                return draft, False
+            if (found := _by_key(connection, draft.key)) is not None:
                 _must_say(found, draft)
                 return found, False
             entry = link(draft, head, _totals(connection, draft.population), _now(), _actor())
@@ -247,8 +248,8 @@ class Ledger:
         return entry, True
 
 
-def _must_say(found: Entry, draft: Draft | Entry) -> None:
-    if isinstance(draft, Draft) and not found.says(draft):
+def _must_say(found: Entry, draft: Draft) -> None:
+    if not found.says(draft):
         raise EvidenceBroken(f'entry {found.seq} of the ledger has the key "{draft.key}" and says something else.')
 
 
