@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from schemas.errors import BudgetRefused
+from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
+from tasks.publishing.publication import published_heads
 from tasks.stages.decide import decide
 from tasks.stages.validate import silent_gx
+from tasks.stores.anchor import Anchor
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -136,10 +140,45 @@ def test_a_finished_home_gains_no_entry_and_still_refuses_what_it_cannot_pay(tmp
     must_verify(home)
 
 
+def test_a_plan_that_an_earlier_version_sealed_is_paid_for_and_published_as_it_is(tmp_path: Path):
+    folder = unpacked("finished", tmp_path)
+    home = Home(folder / "home")
+    open_ledger(home).grant("town", 10**9, "enough for the third")
+    assert run_stages(home, folder / "third.yaml") is True and run_stages(home, folder / "third.yaml") is False
+    (charge,) = (entry for entry in entries(home) if entry.kind == "charge" and entry.release == "poll-3")
+    manifest = json.loads((home.public / "poll-3" / "manifest.json").read_bytes())
+    assert charge.details["plan_format"] == 1 and charge.details["plan_hash"] == manifest["plan_hash"]
+    assert manifest["format"] == "steps-release/2"
+    assert "format" not in json.loads((home.public / "poll-3" / "plan.json").read_bytes())
+    must_verify(home)
+
+
+def test_an_older_copy_of_the_ledger_is_found_by_bundles_of_both_formats(tmp_path: Path):
+    folder = unpacked("finished", tmp_path)
+    home = Home(folder / "home")
+    (copy := tmp_path / "copy.db").write_bytes(home.ledger_file.read_bytes())
+    run_stages(home, folder / "next.yaml")
+    for path in home.path.glob("ledger.db*"):
+        path.unlink()
+    home.ledger_file.write_bytes(copy.read_bytes())
+    home.anchor_file.write_text("".join(f"{entry.seq} {entry.hash}\n" for entry in entries(home)))  # the anchor is lost too
+    with pytest.raises(EvidenceBroken, match='the bundle "poll-next" knows public entry .* it is an old copy'):
+        run_stages(home, folder / "first.yaml")
+    shorter = Anchor(tmp_path / "anchor.log")
+    shorter.append(*entries(home)[0].head)
+    with closing(sqlite3.connect(home.ledger_file)) as raw, raw:
+        raw.execute("DROP TRIGGER no_delete")
+        raw.execute("DELETE FROM entries WHERE seq > 3")
+    problems = open_ledger(home).verify(shorter, published_heads(home))
+    assert [name for name in ("poll-1", "poll-2", "poll-next") if f'the bundle "{name}"' in "; ".join(problems)] == [
+        *("poll-1", "poll-2", "poll-next")
+    ]
+
+
 def test_a_home_of_an_earlier_version_whose_spec_was_changed_is_refused(tmp_path: Path):
     """The control: a charge made by an earlier version is tied to its spec and its plan."""
     folder = unpacked("drawn", tmp_path)
     spec = folder / "release.yaml"
     spec.write_text(spec.read_text(encoding="utf-8").replace("share: 0.2", "share: 0.3"), encoding="utf-8")
-    with pytest.raises(Exception, match="another spec"):
+    with pytest.raises(SpecError, match="another spec"):
         run_stages(Home(folder / "home"), spec)

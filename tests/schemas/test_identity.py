@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,19 @@ def test_the_old_forms_stay_what_they_were():
     value = {"b": 1.0, "a": "ε", "c": 2 * 10**18}
     assert canonical_1(value) == '{"a":"ε","b":1.0,"c":2000000000000000000}'
     assert ledger_canonical_1(value) == '{"a":"\\u03b5","b":1.0,"c":2000000000000000000}'
+
+
+@pytest.mark.parametrize("bounds", [(0, 10), (-(2**53), 2**53), (1, 2**53 - 1)])
+def test_a_domain_is_read_back_as_it_was(bounds: tuple[int, int]):
+    numbers = {"name": "a", "kind": "integer", "bounds": bounds, "bins": 2}
+    rational = {"name": "b", "kind": "numeric", "bounds": (Decimal("-1e22"), Decimal("10.0")), "bins": 3}
+    days = {"name": "c", "kind": "date", "bounds": ("2000-01-01", "2000-12-31"), "bins": 2}
+    rule = {"never": {"a": {"from": bounds[0]}, "b": {"below": Decimal("10.0")}}}
+    domain = Domain.model_validate(
+        {"name": "d", "population": "p", "attributes": (numbers, rational, days), "rules": (rule,), "expected_rows": 10**12}
+    )
+    read = bundle.read_domain(bundle.domain_bytes(domain))
+    assert read == domain and [a.labels for a in read.attributes] == [a.labels for a in domain.attributes]
 
 
 # Plans
