@@ -76,13 +76,13 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         validate(home, asked)
         cells = count_cells(home, asked)
         try:
-            paid = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
+            charged = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
         except BudgetRefused as refusal:
             ui_artifacts.tell_refusal(home, asked, refusal)
             raise
         ui_artifacts.show_budget(home, asked)
-        tree = grow_tree(home, asked, planned, cells, paid)
-        noisy = draw_noise(home, asked, planned, cells, tree, paid)
+        tree = grow_tree(home, asked, planned, cells, charged)
+        noisy = draw_noise(home, asked, planned, cells, tree, charged)
         consistent = make_consistent(home, asked, planned, tree, noisy)
         sets = make_records(home, asked, planned, tree, noisy, consistent)
         public = (tree, noisy, consistent, *sets)
@@ -91,7 +91,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         ui_artifacts.show_bundle(folder)
         compare(home, asked, cells, sets)
         forget(home, asked)
-        return json_views.outcome(home, asked, folder, charged=paid.new, charges=paid.attempt)
+        return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
 
 
 def _found(home: Home, asked: Release, planned: Reference, finished: Finished) -> dict[str, Any]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from schemas.budget import parse_nanos, show_nanos
+from schemas.budget import WrittenEpsilon, parse_nanos, show_nanos
+from schemas.identity import chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational
 from schemas.spec.domain import Name
 
-FORMAT = "steps-release/1"
-_EXACT_ROWS = "the exact number of rows, which is published outside the guarantee"
+FORMAT: Final = "steps-release/2"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Moment = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}(\.[0-9]+)?\+00:00$")]
+Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
 Whole = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 
 MECHANISMS = {
@@ -32,11 +32,12 @@ ADDS_UP = (
 
 
 class Guarantee(Frozen):
-    """What is promised to a person in the data, and what is not covered."""
+    """What is promised to a person (or whatever the unit is) in the data, and what is not covered."""
 
     definition: Literal["pure differential privacy"]
-    epsilon: str
+    epsilon: WrittenEpsilon
     neighbours: Literal["add_remove", "substitute"]
+    unit: Name = "person"
     rows_per_person: int
     sentence: str
     mechanisms: tuple[str, ...]
@@ -53,11 +54,20 @@ class Composition(Frozen):
     sentence: str
 
 
-class ChargeEntry(Frozen):
-    """The public side of the ledger's entry that paid; `hidden` is the hash of the rest."""
+class Terms(Frozen):
+    """What was charged for, and under which relation. Nothing else of a charge is published."""
 
-    seq: Whole
-    at: Moment
+    plan_hash: Hash
+    spec_hash: Hash
+    neighbours: Literal["add_remove", "substitute"]
+    unit: Name
+
+
+class ChargeEntry(Frozen):
+    """The charge as the ledger's public chain has it: a function of public inputs, of nothing that is computed from records."""
+
+    seq: Whole  # among the public entries
+    date: Day
     kind: Literal["charge"]
     population: Name
     release: Name
@@ -65,18 +75,25 @@ class ChargeEntry(Frozen):
     amount: Whole  # in 10⁻⁹ of ε, as are the two below
     granted_after: Whole
     charged_after: Whole
-    shown: dict[str, str | int]  # plan_hash, spec_hash, neighbours and unit as they were charged
-    hidden: Hash
+    shown: Terms
 
 
 class LedgerProof(Frozen):
-    """The charge's place in the hash chain: from the entry before it, over the contents after it, to the head."""
+    """The charge's place in the public chain: from the entry before it, over the contents after it, to the head."""
 
     charge: ChargeEntry
     previous: Hash
     later: tuple[Hash, ...]
     head_seq: Whole
     head: Hash
+
+    @property
+    def leads_to(self) -> tuple[int, str]:
+        """The head that follows from the charge as it reads; `verify` compares it with the one that is given."""
+        head = chain_hash(self.previous, digest(self.charge.model_dump(mode="json")))
+        for content in self.later:
+            head = chain_hash(head, content)
+        return self.charge.seq + len(self.later), head
 
 
 class Code(Frozen):
@@ -97,10 +114,10 @@ class FileFacts(Frozen):
 class Manifest(Frozen):
     """manifest.json, signed as a whole."""
 
-    format: Literal["steps-release/1"]
+    format: Literal["steps-release/2"]
     release: Name
     population: Name
-    made_at: Moment
+    made_at: Day
     guarantee: Guarantee
     composition: Composition
     draws: tuple[Draw, ...]
@@ -118,6 +135,7 @@ def guarantee_of(plan: Plan) -> Guarantee:
         definition="pure differential privacy",
         epsilon=plan.epsilon,
         neighbours=plan.neighbours,
+        unit=plan.unit,
         rows_per_person=plan.rows_per_person,
         sentence=_sentence(plan),
         mechanisms=tuple(text for name, text in MECHANISMS.items() if name in used),
@@ -127,49 +145,52 @@ def guarantee_of(plan: Plan) -> Guarantee:
 
 def _sentence(plan: Plan) -> str:
     """Where the exact number of rows is published, neighbours are data sets of equally many rows."""
-    return _sentence_given_rows(plan) if plan.total == "invariant" else _sentence_1(plan)
+    return _sentence_given_rows(plan) if plan.total == "invariant" else _sentence_of_neighbours(plan)
 
 
 def _sentence_given_rows(plan: Plan) -> str:
     """Given n, data that differ in one person differ by a substitution: a removal and an addition, ε each under add/remove."""
     one = plan.rows_per_person == 1
     rows = "one row" if one else f"all of at most {plan.rows_per_person} rows"
-    others = "anybody else's" if one else "anybody else's of as many rows"
+    others = _others(plan) if one else f"{_others(plan)} of as many rows"
     twice = show_nanos(2 * parse_nanos(plan.epsilon))
-    factor, cost = {
+    times, cost = {
         "add_remove": (
-            _factor(twice),
+            factor(twice),
             f"2ε = {twice}, since a replacement is a removal and an addition at ε = {plan.epsilon} each",
         ),
-        "substitute": (_factor(plan.epsilon), f"ε = {plan.epsilon}"),
+        "substitute": (factor(plan.epsilon), f"ε = {plan.epsilon}"),
     }[plan.neighbours]
     return (
-        "The exact number of rows is published. For every person in the data: whatever else can be seen in this release, or "
-        f"concluded from it, would have been about as likely had that person's data ({rows}) been replaced by {others}, with "
-        f"probabilities that differ by a factor of at most {factor} ({cost}); this holds whatever anyone knows already, and "
+        f"The exact number of rows is published. For every {plan.unit} in the data: whatever else can be seen in this "
+        f"release, or concluded from it, would have been about as likely had that {plan.unit}'s data ({rows}) been replaced by "
+        f"{others}, with probabilities that differ by a factor of at most {times} ({cost}); this holds whatever anyone knows already, and "
         "whatever is done with the release later."
     )
 
 
-def _sentence_1(plan: Plan) -> str:
-    """The sentence of manifests of the first format, whatever the total; since then that of totals that are not invariant."""
+def _sentence_of_neighbours(plan: Plan) -> str:
     rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
     change = {
-        "add_remove": f"had that person's data ({rows}) been left out",
-        "substitute": f"had that person's data ({rows}) been replaced by anybody else's",
+        "add_remove": f"had that {plan.unit}'s data ({rows}) been left out",
+        "substitute": f"had that {plan.unit}'s data ({rows}) been replaced by {_others(plan)}",
     }[plan.neighbours]
     return (
-        f"For every person in the data: whatever can be seen in this release, or concluded from it, would have been about as "
-        f"likely {change}, with probabilities that differ by a factor of at most {_factor(plan.epsilon)} (ε = {plan.epsilon}); "
-        "this holds whatever anyone knows already, and whatever is done with the release later."
+        f"For every {plan.unit} in the data: whatever can be seen in this release, or concluded from it, would have been "
+        f"about as likely {change}, with probabilities that differ by a factor of at most {factor(plan.epsilon)} "
+        f"(ε = {plan.epsilon}); this holds whatever anyone knows already, and whatever is done with the release later."
     )
 
 
-def _factor(epsilon: str) -> str:
+def _others(plan: Plan) -> str:
+    return "anybody else's" if plan.unit == "person" else f"any other {plan.unit}'s"
+
+
+def factor(epsilon: str) -> str:
     """
     e^ε, rounded up: the sentence says "at most".
 
-    >>> _factor("1"), _factor("0.2"), _factor("40")
+    >>> factor("1"), factor("0.2"), factor("40")
     ('2.72', '1.23', 'e^40')
     """
     value = float(epsilon)
@@ -177,17 +198,12 @@ def _factor(epsilon: str) -> str:
 
 
 def _unprotected(plan: Plan) -> tuple[str, ...]:
-    told = "whether that person is in the data" + ("" if plan.rows_per_person == 1 else ", and with how many rows")
-    who = f"whoever knows everybody but one person learns from it {told}"
-    return tuple(f"{text}: {who}" if text == _EXACT_ROWS else text for text in _unprotected_1(plan))
-
-
-def _unprotected_1(plan: Plan) -> tuple[str, ...]:
-    """What manifests of the first format say."""
+    told = f"whether that {plan.unit} is in the data" + ("" if plan.rows_per_person == 1 else ", and with how many rows")
+    who = f"whoever knows everybody but one {plan.unit} learns from it {told}"
     total = {
         "estimated": (),
         "public": ("the number of rows, which is the same for all neighbouring data",),
-        "invariant": (_EXACT_ROWS,),
+        "invariant": (f"the exact number of rows, which is published outside the guarantee: {who}",),
     }[plan.total]
     return (
         *total,

@@ -48,7 +48,7 @@ def plan(answer: dict[str, Any]) -> None:
     _say(*sketch["remarks"])
     left = answer["balance"]
     balance = f"{left} left" if left is not None else "no grant yet"
-    _say(f"cost      ε = {answer['epsilon']}   (population {answer['population']}: {balance})")
+    _say(f"cost      ε = {answer['epsilon']} for each {answer['unit']}   (population {answer['population']}: {balance})")
     _say(f"estimate  {answer['memory_bytes'] / 2**20:,.0f} MiB, {answer['seconds']:,.0f} s   plan {answer['hash'][:16]}")
 
 

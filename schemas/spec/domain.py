@@ -35,8 +35,9 @@ Name = Annotated[str, BeforeValidator(plain_name)]
 
 
 class Unit(Strict):
-    """Whose privacy: one person, who has at most `rows_per_person` rows, or with `exactly` as many."""
+    """Whose privacy: one person, or one of what `who` says, with at most `rows_per_person` rows, or with `exactly` as many."""
 
+    who: Name = Field(default="person", description="Whom the guarantee protects, in one word: a person, a household, …")
     rows_per_person: int = Field(
         default=1, ge=1, le=10_000, description="At most so many rows belong to one person; noise grows with it."
     )

@@ -21,7 +21,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.noise import GRID
 from steps_engine.scores import widened
 
-MOST_MEMORY = 2**36  # bytes that a plan may expect to need
+MOST_MEMORY = 2**40  # bytes that a plan may expect to need: more than one machine has
 MOST_SECONDS = 30 * 86_400
 
 
@@ -101,7 +101,8 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     domain, spec, sets = release.domain, release.spec, release.spec.method.sets
     plan = Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
-        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
+        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
+        total=spec.privacy.total,
         epsilon=show_nanos(spec.privacy.epsilon), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,
         memory_bytes=outline.memory_bytes, seconds=outline.seconds, spec_hash=spec_hash,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from schemas.identity import spec_hash
 from schemas.plan import Considered, Plan
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import allowance_of, plan_of
 from steps_engine.methods.choosing import AutoSpec, candidates
 from steps_engine.methods.protocol import Method
 from steps_engine.methods.registry import method_named
-from steps_engine.methods.tree.plan import spec_hash
 from steps_engine.noise import Randomness
 
 

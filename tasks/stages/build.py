@@ -6,17 +6,17 @@ from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
-from tasks.stages.charge import Paid
+from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
-def build_tree(home: Home, release: Release, plan: Reference, cells: Reference, paid: Paid) -> Reference:
+def build_tree(home: Home, release: Release, plan: Reference, cells: Reference, charged: ChargedPlan) -> Reference:
     """Grow what the plan prescribes, or find it."""
     store = Store(home)
     planned = load_plan(store, plan)
-    paid.must_cover(planned)
+    charged.must_cover(planned)
     if found := store.find(release.name, "tree"):
         return found
     method = method_of(planned)

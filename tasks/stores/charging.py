@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas.budget import LARGEST, show_nanos
 from schemas.errors import BudgetRefused, SpecError
+from schemas.identity import PLAN_FORMAT
 
 from .entries import Entry
 from .releases import current, state_of
@@ -41,9 +42,10 @@ class ChargeRequest:
     spec_hash: str
     fingerprint: str = field(repr=False)  # a keyed hash of the data; stays in the ledger
     context: dict[str, Any] = field(default_factory=dict)  # flow run, versions; approval: "required" makes it wait
+    plan_format: int = PLAN_FORMAT  # in which `plan_hash` and `spec_hash` were computed
 
     def body(self, attempt: int) -> dict[str, Any]:
-        terms = ("neighbours", "unit", "plan_hash", "spec_hash", "fingerprint", "context")
+        terms = ("neighbours", "unit", "plan_hash", "spec_hash", "plan_format", "fingerprint", "context")
         return {name: getattr(self, name) for name in terms} | {"attempt": attempt}
 
 
@@ -56,7 +58,7 @@ class Charge:
 
     @property
     def attempt(self) -> int:
-        return self.entry.details["attempt"]
+        return int(self.entry.details["attempt"])
 
 
 def must_be_amount(nanos: int) -> None:
@@ -70,6 +72,22 @@ def must_share_relation(account: Account, neighbours: str, unit: str) -> None:
         raise SpecError(
             f'neighbours "{neighbours}" and unit "{unit}" were asked; the budget of population "{account.population}" '
             f'is for neighbours "{account.neighbours}" and unit "{account.unit}", and that cannot change.'
+        )
+
+
+def must_be_in_relation(request: ChargeRequest, account: Account) -> None:
+    """A charge is made under the relation and the unit of the grant; says which key would have to say so."""
+    if request.neighbours != account.neighbours:
+        raise SpecError(
+            f'release "{request.release}" has neighbours "{request.neighbours}"; the budget of population '
+            f'"{account.population}" is for neighbours "{account.neighbours}", and that cannot change. Write '
+            f"privacy: {{neighbours: {account.neighbours}}} in release.yaml, or use another population."
+        )
+    if request.unit != account.unit:
+        raise SpecError(
+            f'release "{request.release}" protects unit "{request.unit}"; the budget of population "{account.population}" '
+            f'is for unit "{account.unit}", and that cannot change. Write unit: {{who: {account.unit}}} in dataset.yaml, '
+            f"with rows_per_person the most rows that one {account.unit} has, or use another population."
         )
 
 
@@ -100,7 +118,7 @@ def must_be_affordable(request: ChargeRequest, account: Account | None) -> None:
     """charged + asked ≤ granted, under the granted relation."""
     if account is None:
         raise BudgetRefused(no_grant(request.population))
-    must_share_relation(account, request.neighbours, request.unit)
+    must_be_in_relation(request, account)
     if request.nanos > account.balance:
         raise BudgetRefused(
             f'release "{request.release}" asks ε={show_nanos(request.nanos)}; {show_nanos(account.balance)} of '

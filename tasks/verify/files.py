@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import SpecError
-from schemas.manifest import Manifest
 from steps_engine.methods.checked import Findings, printable
 from tasks.publishing import bundle
 from tasks.publishing.formats import formats_among
@@ -43,7 +42,7 @@ def content_of(files: Mapping[str, Path], name: str) -> bytes:
         return file.read(bundle.LARGEST_JSON + 1)
 
 
-def sound_files(files: Mapping[str, Path], manifest: Manifest, found: Findings) -> dict[str, Path]:
+def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings) -> dict[str, Path]:
     """The files that the manifest vouches for; anything extra, missing or different is a problem."""
     sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:

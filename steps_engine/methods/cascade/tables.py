@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from schemas.plan import Plan, canonical
+from schemas.identity import canonical
+from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.sanitize import Cascade

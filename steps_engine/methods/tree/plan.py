@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from schemas.errors import SpecError
-from schemas.plan import Draw, ElectionPlan, LayerPlan, digest
+from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine import noise
@@ -110,12 +110,6 @@ def _sampled(draw: Draw, last: int, cells: int, measurements: int) -> Draw:
     if draw.kind != "count" or draw.layer != last:
         return draw
     return draw.model_copy(update={"threshold": noise_of(draw).threshold(MOST_KEPT / measurements / cells)})
-
-
-def spec_hash(release: Release) -> str:
-    """Identity of what was asked: spec and domain, not where the files lie."""
-    spec = release.spec.model_dump(mode="json", exclude={"dataset", "source"})
-    return digest({"spec": spec, "domain": release.domain.model_dump(mode="json")})
 
 
 def _shape(space: Space, method: LayeredSpec, randomness: noise.Randomness | None) -> Shape:

@@ -9,7 +9,8 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from schemas.plan import Plan, canonical
+from schemas.identity import canonical
+from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.domain.cells import Space
 from steps_engine.domain.nodes import Split, Tree
