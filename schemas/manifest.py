@@ -164,8 +164,8 @@ def _sentence_given_rows(plan: Plan) -> str:
     return (
         f"The exact number of rows is published. For every {plan.unit} in the data: whatever else can be seen in this "
         f"release, or concluded from it, would have been about as likely had that {plan.unit}'s data ({rows}) been replaced by "
-        f"{others}, with probabilities that differ by a factor of at most {times} ({cost}); this holds whatever anyone knows already, and "
-        "whatever is done with the release later."
+        f"{others}, with probabilities that differ by a factor of at most {times} ({cost}); this holds whatever anyone "
+        "knows already, and whatever is done with the release later."
     )
 
 

@@ -18,6 +18,7 @@ import steps_engine.methods  # noqa: F401  registers what `method:` may hold
 from schemas.spec.domain import NAME, Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
+from tasks.publishing.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
 JsonSchema = dict[str, Any]
@@ -110,6 +111,7 @@ def release_schema(specs: Mapping[str, type[BaseModel]] | None = None) -> JsonSc
     """release.yaml; `method` is one of the given specs, told apart by its decomposition."""
     made = schema_of(ReleaseSpec)
     ways = [_of_decomposition(schema_of(spec), name) for name, spec in (specs or method_specs()).items()]
+    made["properties"]["formats"]["items"] = {"enum": [each.name for each in FORMATS.entries()]}
     described = {"description": made["properties"]["method"]["description"]}
     made["properties"]["method"] = (ways[0] if len(ways) == 1 else {"oneOf": ways}) | described
     return _headed(made, "release.yaml")
