@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from flows.runtime.installation import must_be_installed_for
 from schemas.errors import EvidenceBroken, SpecError, StepsError
 
 
@@ -57,6 +58,7 @@ def _answers(command: Callable[..., tuple[dict, Callable[[dict], None]]]) -> Cal
     def run(context: click.Context, *arguments: Any, **options: Any) -> None:
         wishes = context.ensure_object(Wishes)
         try:
+            must_be_installed_for(context.command_path.partition(" ")[2])
             answer, show = command(*arguments, **options)
         except StepsError as error:
             raise Refusal(error, wishes.as_json) from None
