@@ -11,7 +11,7 @@ PACKAGES := flows tasks steps_engine schemas
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export STEPS_HOME ?= .steps
 
-.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench ui lock lock-upgrade clean
+.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench docs ui lock lock-upgrade clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 
 bench: setup ## ratios against numpy, OpenDP, DuckDB, scikit-learn and statsmodels, measured in one run
 	$(BIN)/python -m benchmarks
+
+docs: setup ## the documentation as a site that opens from the file system, in .cache/site; links checked
+	$(BIN)/zensical build --strict -f mkdocs.yml
 
 ui: export STEPS_HOME = .steps-demo
 ui: setup ## Prefect's server and a worker on loopback, with everything in prefect.yaml deployed
