@@ -152,3 +152,11 @@ def test_a_command_of_the_pipeline_says_what_to_install_and_leaves_nothing_behin
 def test_the_refusal_is_also_json_for_programs(run: Run):
     done = run(STEPS, "run", "release.yaml", "--json")
     assert json.loads(done.stdout)["exit_code"] == done.returncode == 2
+
+
+def test_a_manifest_names_the_versions_of_the_pipeline_too():
+    from tasks.publishing.publication import code_facts
+
+    named = code_facts().dependencies.keys()
+    assert {"numpy", "prefect", "duckdb", "sqlalchemy"} <= named
+    assert not {"pytest", "mypy"} & named

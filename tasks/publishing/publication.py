@@ -184,7 +184,7 @@ def published_heads(home: Home) -> list[tuple[str, int, str]]:
 
 def code_facts() -> Code:
     """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
-    needed = (text for text in importlib.metadata.requires(PACKAGE) if "extra ==" not in text)
+    needed = (text for text in importlib.metadata.requires(PACKAGE) if "extra ==" not in text or 'extra == "pipeline"' in text)
     names = (re.match(r"[A-Za-z0-9._-]+", text).group() for text in needed)
     return Code(
         package=PACKAGE,
