@@ -46,7 +46,7 @@ architecture: setup ## layers, cycles, and the one place of noise and of the cha
 
 test: check ## check, then all tests with their coverage; installs Chromium and PostgreSQL first when it may
 	scripts/system-packages.sh
-	$(PYTEST) --cov --cov-report= --cov-fail-under=80
+	$(PYTEST) --cov --cov-report= --cov-fail-under=90
 
 test-fast: setup ## the tests that take seconds
 	$(PYTEST) -m "not (slow or server or browser or postgres)"

@@ -171,10 +171,11 @@ def log(population: str | None):
 @_answers
 def verify_ledger():
     """Walk the chain; compare it with the anchor and with the heads in published manifests."""
-    from flows.output import json_views, terminal
+    from flows.output import terminal
+    from flows.output.findings import findings
     from tasks.stages.audit import check_ledger
 
-    return json_views.findings(check_ledger(_home())), terminal.findings
+    return findings(check_ledger(_home())), terminal.findings
 
 
 def _decision(verdict: str, text: str) -> None:
@@ -220,12 +221,13 @@ def show_release(name: str):
 @_answers
 def verify(folder: Path, key: Path | None):
     """Re-check a published bundle offline."""
-    from flows.output import json_views, terminal
+    from flows.output import terminal
+    from flows.output.findings import findings
     from tasks.verify.bundle import verify_bundle
 
     found = verify_bundle(folder, key)
     notes = [problem for problem in found if problem.note]
-    return json_views.findings([problem for problem in found if not problem.note], notes), terminal.findings
+    return findings([problem for problem in found if not problem.note], notes), terminal.findings
 
 
 @main.command()

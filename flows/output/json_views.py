@@ -1,31 +1,26 @@
-"""What the commands answer, as plain JSON values: ε as decimal strings, nothing confidential.
-
-The ledger is imported where it is read, so that `steps verify` answers without it.
-"""
+"""What the commands answer, as plain JSON values: ε as decimal strings, nothing confidential."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release, load_release
+from tasks.stages.charge import Paid
+from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
 from tasks.stores.releases import ReleaseState
-
-if TYPE_CHECKING:
-    from tasks.stages.charge import Paid
 
 
 def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """The plan of a release with what is left of its population's budget; balance is null without a grant."""
     from steps_engine.methods.registry import make_plan
     from steps_engine.noise import SystemRandomness
-    from tasks.stores.ledger import open_ledger
 
     made = make_plan(load_release(path, period), SystemRandomness())
     try:
@@ -80,8 +75,6 @@ def release(found: ReleaseState) -> dict[str, Any]:
 
 def trail(home: Home, name: str) -> dict[str, Any]:
     """One release with every entry that concerns it, and where its bundle lies."""
-    from tasks.stores.ledger import open_ledger
-
     ledger = open_ledger(home)
     found = next((each for each in ledger.releases() if each.name == name), None)
     if found is None:
@@ -96,9 +89,6 @@ def trail(home: Home, name: str) -> dict[str, Any]:
 
 def outcome(home: Home, release: Release, paid: Paid, folder: Path) -> dict[str, Any]:
     """What a run answers: what was released, what it cost, what is left, and where everything lies."""
-    from tasks.stages.evaluate import evaluation_page
-    from tasks.stores.ledger import open_ledger
-
     return {
         "release": release.name,
         "folder": str(folder),
@@ -110,8 +100,3 @@ def outcome(home: Home, release: Release, paid: Paid, folder: Path) -> dict[str,
         "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
     }
-
-
-def findings(problems: Iterable[Any], notes: Iterable[Any] = ()) -> dict[str, Any]:
-    texts = [str(problem) for problem in problems]
-    return {"ok": not texts, "problems": texts, "notes": [str(note) for note in notes]}
