@@ -20,14 +20,17 @@ BUNDLE = ROOT / "tests/frozen/0.1.0/bundles/tree-given"
 OURS = ("flows", "tasks", "steps_engine", "schemas")
 STEPS = "from flows.cli import main; main(prog_name='steps')"
 NOTEBOOK = """
+from decimal import Decimal
 import pandas as pd
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method
+from schemas.spec.release import ReleaseSpec
 from steps_engine.methods.run_in_memory import synthesize_frame
 domain = Domain(name="club", population="club", attributes=(
     {"name": "member", "kind": "categorical", "categories": ("no", "yes")}, {"name": "age", "kind": "integer", "bounds": (18, 22)}))
 frame = pd.DataFrame({"member": ["no", "yes"] * 50, "age": [18, 19, 20, 21, 22] * 20})
-made = synthesize_frame(frame, domain, epsilon=1, method=Method(decomposition="tree", order=("member",), sets={"count": 2}))
+asked = {"decomposition": "tree", "order": ("member",), "sets": {"count": 2}}
+spec = ReleaseSpec(name="club", dataset="-", source="-", privacy={"epsilon": Decimal(1)}, method=asked)
+made = synthesize_frame(frame, domain, epsilon=1, method=spec.method)
 print(len(made.frames), *made.frames[0].columns)
 """
 IMPORTS = """
