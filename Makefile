@@ -7,10 +7,11 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
-DEMO := examples/youth-voter
+PACKAGES := flows tasks steps_engine schemas
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export STEPS_HOME ?= .steps
 
-.PHONY: help setup demo test test-fast audit-privacy bench ui lock lint clean
+.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench docs ui lock lock-upgrade clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,12 +29,27 @@ demo: export STEPS_HOME = .steps-demo
 demo: setup ## the youth-voter release from end to end, embedded: no server, SQLite ledger, local folders
 	scripts/demo.sh
 
-test: setup ## all tests; installs Chromium and PostgreSQL first when it may
+check: lint types doctests architecture ## what can be said without running it: style, types, doctests, architecture; under two minutes
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict, over the four packages
+	$(BIN)/mypy
+
+doctests: setup ## the examples in docstrings
+	$(BIN)/python -m pytest --doctest-modules $(PACKAGES)
+
+architecture: setup ## layers, cycles, and the one place of noise and of the charge
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+test: check ## check, then all tests with their coverage; installs Chromium and PostgreSQL first when it may
 	scripts/system-packages.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST) --cov --cov-report= --cov-fail-under=90
 
 test-fast: setup ## the tests that take seconds
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (slow or server or browser or postgres)"
+	$(PYTEST) -m "not (slow or server or browser or postgres)"
 
 audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 	STEPS_AUDIT_TRIALS=40000 $(BIN)/python -m pytest -n 2 -k "audit or epsilon or control" tests/steps_engine
@@ -41,23 +57,24 @@ audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 bench: setup ## ratios against numpy, OpenDP, DuckDB, scikit-learn and statsmodels, measured in one run
 	$(BIN)/python -m benchmarks
 
+docs: setup ## the documentation as a site that opens from the file system, in .cache/site; links checked
+	$(BIN)/python -m scripts.reference
+	$(BIN)/zensical build --strict -f mkdocs.yml
+
 ui: export STEPS_HOME = .steps-demo
 ui: setup ## Prefect's server and a worker on loopback, with everything in prefect.yaml deployed
 	scripts/ui.sh
 
-.PHONY: docs
-docs: setup ## the documentation as a site that opens from the file system, links checked: .cache/site/index.html
-	$(BIN)/python -m scripts.reference
-	$(BIN)/python -m zensical build --strict
+lock: .cache/lock/bin/uv ## solve the dependencies: name, version and hash, without addresses; keeps the versions that still fit
+	$< pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		--python-version 3.11 --all-extras $(UPGRADE) pyproject.toml --output-file requirements.lock
 
-lock: ## solve the dependencies anew: name, version and hash, without addresses
+lock-upgrade: UPGRADE := --upgrade
+lock-upgrade: lock ## the same with the newest versions
+
+.cache/lock/bin/uv:
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/pip install --quiet --disable-pip-version-check uv
-	.cache/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-		--python-version 3.11 --extra dask --extra test --upgrade pyproject.toml --output-file requirements.lock
-
-lint: setup ## ruff
-	$(BIN)/ruff check .
 
 clean: ## remove what the targets above made, but never a ledger
 	rm -rf .venv .cache .pytest_cache .hypothesis .ruff_cache build *.egg-info

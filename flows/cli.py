@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from flows.runtime.installation import must_be_installed_for
 from schemas.errors import EvidenceBroken, SpecError, StepsError
 
 
@@ -57,6 +58,7 @@ def _answers(command: Callable[..., tuple[dict, Callable[[dict], None]]]) -> Cal
     def run(context: click.Context, *arguments: Any, **options: Any) -> None:
         wishes = context.ensure_object(Wishes)
         try:
+            must_be_installed_for(context.command_path.partition(" ")[2])
             answer, show = command(*arguments, **options)
         except StepsError as error:
             raise Refusal(error, wishes.as_json) from None
@@ -169,10 +171,11 @@ def log(population: str | None):
 @_answers
 def verify_ledger():
     """Walk the chain; compare it with the anchor and with the heads in published manifests."""
-    from flows.output import json_views, terminal
+    from flows.output import terminal
+    from flows.output.findings import findings
     from tasks.stages.audit import check_ledger
 
-    return json_views.findings(check_ledger(_home())), terminal.findings
+    return findings(check_ledger(_home())), terminal.findings
 
 
 def _decision(verdict: str, text: str) -> None:
@@ -218,12 +221,13 @@ def show_release(name: str):
 @_answers
 def verify(folder: Path, key: Path | None):
     """Re-check a published bundle offline."""
-    from flows.output import json_views, terminal
+    from flows.output import terminal
+    from flows.output.findings import findings
     from tasks.verify.bundle import verify_bundle
 
     found = verify_bundle(folder, key)
     notes = [problem for problem in found if problem.note]
-    return json_views.findings([problem for problem in found if not problem.note], notes), terminal.findings
+    return findings([problem for problem in found if not problem.note], notes), terminal.findings
 
 
 @main.command()

@@ -12,6 +12,15 @@ from tests.prefect_server import PrefectServer, serving
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
+LONG = ("slow", "server", "browser", "postgres")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Coverage is measured on the tests that take seconds: tracing would make the long ones half as long again."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in LONG):
+            item.add_marker("no_cover")
+
 
 @pytest.fixture(scope="session")
 def prefect_server() -> Iterator[PrefectServer]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -105,8 +104,3 @@ def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: 
         "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
     }
-
-
-def findings(problems: Iterable[Any], notes: Iterable[Any] = ()) -> dict[str, Any]:
-    texts = [str(problem) for problem in problems]
-    return {"ok": not texts, "problems": texts, "notes": [str(note) for note in notes]}

@@ -93,7 +93,9 @@ def _overlaps(found: Comparison) -> Figures:
 
 
 def _attributes(coefficient: str) -> str:
-    """>>> _attributes("prereg_state[T.yes]:registered[T.yes]")
+    """The attributes behind a coefficient, without their categories.
+
+    >>> _attributes("prereg_state[T.yes]:registered[T.yes]")
     'prereg_state:registered'
     """
     return ":".join(part.partition("[")[0] for part in coefficient.split(":"))

@@ -205,7 +205,8 @@ def published_heads(home: Home) -> list[KnownHead]:
 
 def code_facts() -> Code:
     """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
-    needed = (text for text in importlib.metadata.requires(PACKAGE) or () if "extra ==" not in text)
+    declared = importlib.metadata.requires(PACKAGE) or ()
+    needed = (text for text in declared if "extra ==" not in text or 'extra == "pipeline"' in text)
     names = (found.group() for text in needed if (found := re.match(r"[A-Za-z0-9._-]+", text)))
     return Code(
         package=PACKAGE,

@@ -150,6 +150,7 @@ def test_verify_needs_no_home_and_reports_what_is_not_a_bundle(small: Small, ste
     assert not small.home.exists()
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_on_standard_output_even_when_a_run_fails(small: Small, steps_process):
     said = steps_process("run", small.release, "--json")
     assert said.code == 3 and json.loads(said.out)["exit_code"] == 3

@@ -19,6 +19,7 @@ def stored_by_prefect(server: PrefectServer) -> list[Path]:
     return [*server.database.parent.glob(f"{server.database.name}*"), PREFECT_HOME]
 
 
+@pytest.mark.slow
 def test_no_canary_reaches_prefect_the_terminal_or_the_open_part_of_the_home(
     small: Small, steps, prefect_server: PrefectServer, caplog, monkeypatch: pytest.MonkeyPatch
 ):
