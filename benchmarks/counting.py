@@ -70,11 +70,11 @@ def _domain():
 
 def _ours(folder: Path) -> int:
     from schemas.spec.release import Release, ReleaseSpec
-    from tasks.stages.discretize import count_cells
+    from tasks.reading.counting import count_cells
 
     asked = {"name": "bench", "dataset": "-", "source": "records.parquet", "privacy": {"epsilon": Decimal(1)}}
     release = Release(spec=ReleaseSpec.model_validate(asked), domain=_domain(), folder=str(folder))
-    return len(count_cells(release, folder).count)
+    return len(count_cells(release.source, release.domain, folder).count)
 
 
 def _bare(folder: Path) -> int:

@@ -207,45 +207,17 @@ MORE_CONTROLS = [
     (nothing_foreign_is_run, "tasks/x.py", "subprocess.run('ls', shell=True)"),
 ]
 
-# What breaks a rule today, and what ends it. Nothing is added here; an entry that has become needless fails until it is taken out.
-BROKEN_TODAY: dict[Rule, dict[str, str]] = {
-    folders_keep_their_order: {
-        "steps_engine/inference/posterior.py": "names a type of methods/tree/sanitize.py: a value of domain/ or inference/ instead",
-        "tasks/reading/partial_counts.py": "takes four functions of stages/discretize.py: they read, so they belong here",
-    },
-    the_verifier_does_its_own_arithmetic: {
-        "tasks/verify/accounts.py": "UTILITIES of the election: a table of sensitivities of its own",
-        "tasks/verify/forest.py": "SPREAD of the cascade's plan: the same table",
-    },
-    tasks_have_no_maths: {
-        "tasks/publishing/margins.py": "variances of margins: steps_engine/inference/margins.py",
-        "tasks/publishing/evaluation_pictures.py": "log10 for an axis: matplotlib's own ticks",
-        "tasks/studies/tables.py": "ln ε beside ε: a column of steps_engine/studies",
-    },
-}
-CYCLES_TODAY = {("steps_engine.inference.posterior", "steps_engine.methods.tree.sanitize")}  # the same type
-
-
 def broken_by(rule: Rule) -> dict[str, list[str]]:
     return {path: found for path, text in modules().items() if (found := list(rule(path, parsed(text))))}
 
 
 @pytest.mark.parametrize("rule", CONTROLS, ids=lambda rule: rule.__name__)
 def test_every_module_keeps_the_rule(rule: Rule):
-    today = BROKEN_TODAY.get(rule, {})
-    assert {path: found for path, found in broken_by(rule).items() if path not in today} == {}
-
-
-@pytest.mark.parametrize("rule", BROKEN_TODAY, ids=lambda rule: rule.__name__)
-def test_no_exception_outlives_its_reason(rule: Rule):
-    assert BROKEN_TODAY[rule].keys() <= broken_by(rule).keys()
+    assert broken_by(rule) == {}
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    found = graph(modules())
-    for importing, other in CYCLES_TODAY:
-        found[importing].remove(other)  # fails where it has become needless
-    assert cycle(found) == []
+    assert cycle(graph(modules())) == []
 
 
 @pytest.mark.parametrize(

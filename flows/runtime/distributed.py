@@ -8,15 +8,15 @@ from flows.runtime.progress import announce
 from flows.runtime.stages import stage
 from flows.runtime.task_runners import all_of, hand_out, on_workers
 from schemas.spec.release import Release
-from tasks.reading.partial_counts import add_up_parts, count_part, room_for_parts, shares_of_source
-from tasks.stages.discretize import discretize
+from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
+from tasks.stages.discretize import discretize, discretize_parts
 from tasks.stages.synthesize import set_numbers, synthesize, synthesize_set
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 
 count_all = stage("discretize", discretize)
 count_some = stage("count files", count_part)
-add_up = stage("discretize", add_up_parts)
+add_up = stage("discretize", discretize_parts)
 make_sets = stage("synthesize", synthesize)
 make_set = stage("synthesize", synthesize_set).with_options(task_run_name="synthesize {number}")
 

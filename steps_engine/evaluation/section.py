@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,6 +45,11 @@ class Scatter:
     points: Mapping[str, tuple[tuple[float, float], ...]]
     x: str
     y: str
+
+    @property
+    def least_power(self) -> int:
+        """The power of ten below every share that is not 0: an axis that is linear below it still shows empty cells."""
+        return math.floor(math.log10(min(share for pairs in self.points.values() for pair in pairs for share in pair if share)))
 
 
 @dataclass(frozen=True)

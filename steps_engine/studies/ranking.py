@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -31,3 +33,12 @@ def scores(figures: pd.DataFrame) -> pd.DataFrame:
     """Σ of a method's ranks at one ε: the smaller, the better."""
     summed = figures.groupby(["log_epsilon", "method"], dropna=False, sort=False)["rank"]
     return summed.sum(min_count=1).rename("score").reset_index()
+
+
+def log_epsilon(epsilon: str) -> float:
+    """ln ε to 6 decimals, as the paper's tables have it; none for what spends nothing.
+
+    >>> log_epsilon("7.389056")
+    2.0
+    """
+    return round(math.log(float(epsilon)), 6) if epsilon else math.nan

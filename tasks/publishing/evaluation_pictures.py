@@ -52,16 +52,15 @@ def _distributions(picture: Distributions) -> str:
 
 def _scatter(picture: Scatter) -> str:
     def draw(axes: Axes) -> None:
-        shares = np.array([pair for pairs in picture.points.values() for pair in pairs])
-        least = np.floor(np.log10(shares[shares > 0].min()))  # linear below this power of ten: empty cells stay visible
+        least = picture.least_power
         axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=0)
         looks = zip(picture.points.items(), ((ORIGINAL, 18), (SYNTHETIC, 7), (QUIET, 7)), strict=False)
         for (name, points), (colour, size) in reversed(list(looks)):  # the most important last, on top
             pairs = np.array(points).reshape(-1, 2)
             axes.scatter(pairs[:, 0], pairs[:, 1], s=size, color=colour, alpha=0.5, linewidths=0, label=name)
-        axes.set_xscale("symlog", linthresh=10**least, linscale=0.4)
-        axes.set_yscale("symlog", linthresh=10**least, linscale=0.4)
-        ticks = [0, *10 ** np.arange(least, 1)]
+        axes.set_xscale("symlog", linthresh=10.0**least, linscale=0.4)
+        axes.set_yscale("symlog", linthresh=10.0**least, linscale=0.4)
+        ticks = [0.0, *(10.0**power for power in range(least, 1))]
         axes.set_xticks(ticks)
         axes.set_yticks(ticks)
         axes.set(xlabel=picture.x, ylabel=picture.y, xlim=(0, 1.2), ylim=(0, 1.2))

@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from schemas.spec.release import Release
+from steps_engine.domain.counting import Counts
+from tasks.reading.counting import answer, counts_of, must_be_readable
 from tasks.reading.encoding_sql import words
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_files, open_source, short_lived
-from tasks.stages.discretize import answer, counts_of, keep_counts, must_be_readable
-from tasks.stores.artifacts import Reference
 from tasks.stores.files import keep, private_folder, temporary
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
@@ -54,10 +54,10 @@ def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) 
         keep(file, final)
 
 
-def add_up_parts(home: Home, release: Release, parts: Sequence[str]) -> Reference:
-    """Add up the parts' cells and keep them, as one pass over all files would."""
+def add_up(release: Release, parts: Sequence[str], scratch: Path) -> Counts:
+    """The sum of the parts' cells: what one pass over all files would have counted."""
     source, domain = open_files(tuple(parts), release.source), release.domain
     packed = len(words(domain))
     columns = ", ".join(f"c{i} AS b{i}" for i in range(packed))
     cells = f"SELECT {columns}, sum(c{packed})::BIGINT AS n FROM {source.relation()} GROUP BY ALL"
-    return keep_counts(home, release, counts_of(cells, source, domain, private_folder(home.confidential / release.name)))
+    return counts_of(cells, source, domain, scratch)

@@ -29,7 +29,7 @@ from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tasks.reading.persons_sql import kept_rows, prepare
 from tasks.reading.sources import connect, open_source, query
-from tasks.stages.discretize import count_cells
+from tasks.reading.counting import count_cells
 from tasks.stages.evaluate import of_synthetic
 
 _NUMBER = "CAST({} AS DOUBLE)"
@@ -99,7 +99,7 @@ def _coded(file: Records) -> Coded:
     _must_have_columns(file)
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            counts = count_cells(file, Path(scratch))
+            counts = count_cells(file.source, file.domain, Path(scratch))
         except DataInvalid:
             counts = None
     if counts is None or not len(counts.count):

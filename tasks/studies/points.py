@@ -30,7 +30,7 @@ from steps_engine.studies.methods import SIMULATION, VOTER, Original, StudyMetho
 from steps_engine.studies.standin import ROWS, youth_voter
 from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.stages.compare import Records
-from tasks.stages.discretize import count_cells
+from tasks.reading.counting import count_cells
 from tasks.stores.files import keep, open_folder, sweep, temporary
 
 FIGURES = 2  # raise it when the figures of a point change: then all points are computed again
@@ -140,7 +140,7 @@ def _voters(study: Study) -> Original:
     voter.check_voter_domain(known)
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            counts = count_cells(Records(str(study.data), known), Path(scratch))
+            counts = count_cells(str(study.data), known, Path(scratch))
         except DataInvalid:
             counts = None
     if counts is None or not len(counts.count):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from steps_engine.evaluation.measures.association import CLASSES
 from steps_engine.studies import paper
 from steps_engine.studies.methods import SIMULATION, VOTER
-from steps_engine.studies.ranking import ranks, scores
+from steps_engine.studies.ranking import log_epsilon, ranks, scores
 from steps_engine.studies.simulation import TRUTHS, summarize
 
 Tables = dict[str, pd.DataFrame]
@@ -34,7 +32,7 @@ def _means(figures: pd.DataFrame) -> pd.DataFrame:
     keys = ["method", "epsilon", "measure", "which"]
     spread = figures.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
     spread = spread.rename(columns={"mean": "value", "std": "deviation", "count": "repeats"})
-    logs = spread["epsilon"].map(lambda text: round(math.log(float(text)), 6) if text else math.nan)
+    logs = spread["epsilon"].map(log_epsilon)
     return _in_order(spread.assign(log_epsilon=logs))
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from schemas.spec.release import Release
+from steps_engine.domain.counting import Counts
+from tasks.reading import counting
+
 import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -44,3 +50,8 @@ def good_frame() -> pd.DataFrame:
             ],
         }
     )
+
+
+def count_cells(release: Release, scratch: Path, *key: bytes) -> Counts:
+    """The counts of a release's source."""
+    return counting.count_cells(release.source, release.domain, scratch, *key)

@@ -16,7 +16,8 @@ import pytest
 
 from schemas import tables
 from schemas.errors import DataInvalid, SpecError
-from tasks.stages.discretize import UNFIT, count_cells
+from tasks.reading.counting import UNFIT
+from tests.tasks.reading.records import count_cells
 from tasks.stages.validate import validate_records
 from tests.tasks.reading.records import ATTRIBUTES, good_frame, make_domain, make_release
 

@@ -16,8 +16,8 @@ from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from tasks.reading.encoding_sql import words
-from tasks.reading.partial_counts import MOST_PARTS, add_up_parts, count_part, room_for_parts, shares_of_source
-from tasks.stages.discretize import discretize
+from tasks.reading.partial_counts import MOST_PARTS, count_part, room_for_parts, shares_of_source
+from tasks.stages.discretize import discretize, discretize_parts
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 from tests.tasks.reading.records import good_frame, make_domain, make_release
@@ -51,7 +51,7 @@ def counted_in_shares(home: Home, release: Release) -> Reference:
             count_part(home, release, files, part)
         assert {Path(part).stat().st_mode & 0o777 for part in parts} == {0o600}
         assert Path(parts[0]).parent.stat().st_mode & 0o777 == 0o700
-        return add_up_parts(home, release, parts)
+        return discretize_parts(home, release, parts)
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])

@@ -19,11 +19,13 @@ from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
 from tasks.reading.encoding_sql import cells_sql, keyed_rows
-from tasks.reading.partial_counts import add_up_parts, count_part, room_for_parts, shares_of_source
+from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_source
 from tasks.stages.compare import Records, _coded, _frame
-from tasks.stages.discretize import UNFIT, count_cells, discretize
+from tasks.reading.counting import UNFIT
+from tasks.stages.discretize import discretize, discretize_parts
+from tests.tasks.reading.records import count_cells
 from tasks.stages.validate import validate_records
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
@@ -105,7 +107,7 @@ def test_a_person_whose_rows_lie_in_several_files_is_counted_as_one(tmp_path):
         with room_for_parts(home, release, len(shares)) as parts:
             for files, part in zip(shares, parts, strict=True):
                 count_part(home, release, files, part)
-            return add_up_parts(home, release, parts)
+            return discretize_parts(home, release, parts)
 
     assert in_shares() == discretize(home, release)
     rows_of([7, 20], 9).to_parquet(tmp_path / "records" / "3.parquet", index=False)
