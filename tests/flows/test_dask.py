@@ -21,7 +21,7 @@ from schemas.errors import InfrastructureFault, SpecError, StepsError
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.conftest import steps_in
-from tests.flows.small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
+from tests.flows.small import DATASET, PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
 from tests.postgres import running_server
 
 pytest.importorskip("prefect_dask", reason='prefect-dask is not installed: pip install "steps-release[dask]"')
@@ -31,19 +31,27 @@ FILES = 3
 
 
 def make_folder(folder: Path, rows: int) -> Small:
-    """The small release with its records in several files."""
+    """The small release with its records in several files; in `plain` the same records without the person's number."""
     small = make_small(folder, rows)
     whole = pq.read_table(folder / "records.parquet")
-    (folder / "records").mkdir()
-    for number in range(FILES):
-        share = whole.slice(number * rows // FILES, (number + 1) * rows // FILES - number * rows // FILES)
-        pq.write_table(share, folder / "records" / f"{number}.parquet")
+    (folder / "plain.yaml").write_text(DATASET.replace("unit: {column: person, rows_per_person: 1}\n", ""))
+    for name, table in {"records": whole, "plain": whole.drop_columns("person")}.items():
+        (folder / name).mkdir()
+        for number in range(FILES):
+            share = table.slice(number * rows // FILES, (number + 1) * rows // FILES - number * rows // FILES)
+            pq.write_table(share, folder / name / f"{number}.parquet")
     return small
 
 
 def write_release(small: Small, name: str) -> Path:
     path = small.write(name=name)
     path.write_text(path.read_text().replace("records.parquet", "records"))
+    return path
+
+
+def write_plain_release(small: Small, name: str) -> Path:
+    path = write_release(small, name)
+    path.write_text(path.read_text().replace("dataset.yaml", "plain.yaml").replace("source: records", "source: plain"))
     return path
 
 
@@ -82,7 +90,7 @@ def confidential_in(messages: list[bytes]) -> list[str]:
 
 @dataclass(frozen=True)
 class Both:
-    """The same records released twice into one home: by `steps run`, embedded, and on a cluster."""
+    """The same records released into one home: by `steps run`, embedded, and on a cluster, with and without their persons."""
 
     small: Small
     home: Home
@@ -101,19 +109,20 @@ def both(tmp_path_factory: pytest.TempPathFactory, prefect_server) -> Iterator[B
             connection.execute("CREATE DATABASE ledger")
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("STEPS_LEDGER", server.rpartition("/")[0] + "/ledger")
-            released = _release_twice(small, patch)
+            released = _release_all(small, patch)
         yield released
 
 
-def _release_twice(small: Small, patch: pytest.MonkeyPatch) -> Both:
+def _release_all(small: Small, patch: pytest.MonkeyPatch) -> Both:
     steps = steps_in(small)
-    steps("budget", "grant", "small-people", "1", "--why", "two releases")
+    steps("budget", "grant", "small-people", "1.5", "--why", "three releases")
     embedded = steps("run", write_release(small, "embedded-1"), "--json").json
     patch.setenv("STEPS_DASK", "local:2")
     messages = listen(patch)
+    plain = run_on_cluster(write_plain_release(small, "plain-1"), small.home)
     shared = run_on_cluster(write_release(small, "shared-1"), small.home)
     again = steps("run", small.release, "--json").json
-    checks = [("budget", "verify"), ("verify", embedded["folder"]), ("verify", shared["folder"])]
+    checks = [("budget", "verify"), ("verify", embedded["folder"]), ("verify", shared["folder"]), ("verify", plain["folder"])]
     verified = [steps(*words).code for words in checks]
     return Both(small, Home.from_environment(str(small.home)), embedded, shared, again, messages, verified)
 
@@ -135,30 +144,33 @@ def sealed(home: Home, stage: str) -> dict[str, str]:
 @pytest.mark.postgres
 def test_a_cluster_counts_the_same_cells_to_the_byte(both: Both):
     digests = sealed(both.home, "cells")
-    assert set(digests) == {"embedded-1", "shared-1"} and len(set(digests.values())) == 1
+    assert set(digests) == {"embedded-1", "plain-1", "shared-1"} and len(set(digests.values())) == 1
     noisy = sealed(both.home, "noisy-counts")
-    assert len(set(noisy.values())) == 2, "the control: what is drawn differs, and so do its digests"
+    assert len(set(noisy.values())) == 3, "the control: what is drawn differs, and so do its digests"
 
 
 @pytest.mark.postgres
 def test_a_release_on_a_cluster_is_charged_once_in_the_ledger_that_all_share(both: Both):
     entries = open_ledger(both.home).entries()
     charges = [entry.release for entry in entries if entry.kind == "charge"]
-    assert charges == ["embedded-1", "shared-1"] and both.embedded["charged"]
+    assert charges == ["embedded-1", "plain-1", "shared-1"] and both.embedded["charged"]
     assert (both.shared["charged"], both.shared["balance"]) == (True, "0")
     assert (both.again["charged"], both.again["folder"]) == (False, both.shared["folder"])
     assert not (both.small.home / "ledger.db").exists()
-    assert both.verified == [0, 0, 0]
+    assert both.verified == [0, 0, 0, 0]
 
 
 @pytest.mark.postgres
 def test_files_and_sets_are_tasks_of_their_own_on_a_cluster_and_one_task_without(both: Both):
     from tests.flows.test_release_flow import task_runs
 
-    ran = {name: [run.name for run in task_runs(_flow_run(f"release {name}"))] for name in ("embedded-1", "shared-1")}
-    assert ran["shared-1"].count("count files") == FILES and {"synthesize 1", "synthesize 2"} <= set(ran["shared-1"])
-    assert ran["embedded-1"].count("discretize") == ran["shared-1"].count("discretize") == 1
+    names = ("embedded-1", "plain-1", "shared-1")
+    ran = {name: [run.name for run in task_runs(_flow_run(f"release {name}"))] for name in names}
+    assert ran["plain-1"].count("count files") == FILES
+    assert all({"synthesize 1", "synthesize 2"} <= set(ran[name]) for name in ("plain-1", "shared-1"))
+    assert [ran[name].count("discretize") for name in names] == [1, 1, 1]
     assert "count files" not in ran["embedded-1"] and ran["embedded-1"].count("synthesize") == 1
+    assert "count files" not in ran["shared-1"], "a person's rows may lie in any file: one pass sees all of them"
 
 
 def _flow_run(name: str) -> Any:
@@ -332,5 +344,5 @@ def test_a_cluster_out_of_reach_is_a_fault_of_the_infrastructure(tmp_path, monke
     small = make_folder(tmp_path, rows=90)
     monkeypatch.setenv("STEPS_DASK", "tcp://127.0.0.1:1")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(InfrastructureFault, match="be reached"):
-        run_on_cluster(write_release(small, "far-1"), small.home)
+        run_on_cluster(write_plain_release(small, "far-1"), small.home)
     assert [*(small.home / "confidential" / "far-1").glob("parts-*")] == []

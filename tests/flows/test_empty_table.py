@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from steps_engine.methods.tree.correct import ConsistentCounts
+from steps_engine.methods.tree.sparse import WholeCells
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tasks.verify.bundle import verify_bundle
@@ -37,6 +40,17 @@ def test_an_empty_table_is_released_verified_and_evaluated(tmp_path, method, tot
     assert total == "estimated" or rows == [0, 0]
     assert "Not comparable" in (home.confidential / "small-1" / "evaluation.html").read_text(encoding="utf-8")
     assert open_ledger(home).state("small-1") == "evaluated"
+
+
+def test_consistent_counts_of_which_no_listed_cell_holds_rows_are_read_back_as_they_were():
+    none = WholeCells(np.empty(0, dtype=np.int64), np.empty((2, 0), dtype=np.int64))
+    layers = (np.zeros(1), np.zeros(3))
+    whole = tuple(np.zeros((2, len(layer)), dtype=np.int64) for layer in layers)
+    again = ConsistentCounts.from_table(ConsistentCounts(layers, layers, whole, none).to_table(), sparse=True)
+    assert [len(layer) for layer in again.estimates] == [1, 3] and len(again.cells.cells) == 0
+    some = WholeCells(np.array([7]), np.array([[1], [2]]))
+    again = ConsistentCounts.from_table(ConsistentCounts(layers, layers, whole, some).to_table(), sparse=True)
+    assert [len(layer) for layer in again.estimates] == [1, 3] and again.cells.whole.tolist() == [[1], [2]]
 
 
 def test_an_empty_table_with_cells_too_many_to_list_is_released(tmp_path):

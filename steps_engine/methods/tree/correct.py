@@ -42,8 +42,9 @@ class ConsistentCounts:
     def from_table(cls, table: pa.Table, sparse: bool = False) -> ConsistentCounts:
         depth, node = table["layer"].to_numpy(), table["node"].to_numpy()
         whole = np.stack([table[name].to_numpy() for name in table.column_names[4:]])
-        layers = [depth == d for d in range(int(depth.max()) + 1)]
-        last = layers.pop() if sparse else None
+        last = table["estimate"].is_null().to_numpy() if sparse else None  # all of them, or none where no cell holds rows
+        listed = depth if last is None else np.where(last, -1, depth)
+        layers = [listed == d for d in range(int(listed.max()) + 1)]
         estimate, error = table["estimate"].to_numpy(), table["standard_error"].to_numpy()
         cells = None if last is None else WholeCells(node[last], whole[:, last])
         return cls(*(tuple(values[..., d] for d in layers) for values in (estimate, error, whole)), cells)
