@@ -207,6 +207,7 @@ MORE_CONTROLS = [
     (nothing_foreign_is_run, "tasks/x.py", "subprocess.run('ls', shell=True)"),
 ]
 
+
 def broken_by(rule: Rule) -> dict[str, list[str]]:
     return {path: found for path, text in modules().items() if (found := list(rule(path, parsed(text))))}
 

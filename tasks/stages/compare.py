@@ -27,9 +27,9 @@ from steps_engine.evaluation.regression import MODELS, Kind, Model, variables
 from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
+from tasks.reading.counting import count_cells
 from tasks.reading.persons_sql import kept_rows, prepare
 from tasks.reading.sources import connect, open_source, query
-from tasks.reading.counting import count_cells
 from tasks.stages.evaluate import of_synthetic
 
 _NUMBER = "CAST({} AS DOUBLE)"

@@ -29,7 +29,6 @@ from steps_engine.studies import simulation, voter
 from steps_engine.studies.methods import SIMULATION, VOTER, Original, StudyMethod, find_methods
 from steps_engine.studies.standin import ROWS, youth_voter
 from tasks.publishing.bundle import domain_bytes, read_domain
-from tasks.stages.compare import Records
 from tasks.reading.counting import count_cells
 from tasks.stores.files import keep, open_folder, sweep, temporary
 

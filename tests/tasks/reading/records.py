@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from schemas.spec.release import Release
-from steps_engine.domain.counting import Counts
-from tasks.reading import counting
-
 import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +10,8 @@ import pandas as pd
 
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
+from steps_engine.domain.counting import Counts
+from tasks.reading import counting
 
 ATTRIBUTES = (
     {"name": "voted", "kind": "categorical", "categories": ("no", "yes")},

@@ -17,9 +17,8 @@ import pytest
 from schemas import tables
 from schemas.errors import DataInvalid, SpecError
 from tasks.reading.counting import UNFIT
-from tests.tasks.reading.records import count_cells
 from tasks.stages.validate import validate_records
-from tests.tasks.reading.records import ATTRIBUTES, good_frame, make_domain, make_release
+from tests.tasks.reading.records import ATTRIBUTES, count_cells, good_frame, make_domain, make_release
 
 CANARY = "canary-7319"
 CANARY_NUMBER = 731_988.25

@@ -22,8 +22,7 @@ from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import encode
 from tasks.reading.encoding_sql import words
 from tasks.stages.discretize import fingerprint
-from tests.tasks.reading.records import count_cells
-from tests.tasks.reading.records import good_frame, make_domain, make_release
+from tests.tasks.reading.records import count_cells, good_frame, make_domain, make_release
 
 EPOCH = datetime.date(1970, 1, 1)
 

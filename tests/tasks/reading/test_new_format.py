@@ -9,9 +9,8 @@ import pytest
 from schemas.errors import DataInvalid, SpecError
 from tasks.reading.partial_counts import shares_of_source
 from tasks.reading.sources import open_source
-from tests.tasks.reading.records import count_cells
 from tasks.stages.validate import validate_records
-from tests.tasks.reading.records import good_frame, make_domain, make_release
+from tests.tasks.reading.records import count_cells, good_frame, make_domain, make_release
 from tests.toys import added
 
 

@@ -18,18 +18,17 @@ from scipy.stats import chi2
 from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
+from tasks.reading.counting import UNFIT
 from tasks.reading.encoding_sql import cells_sql, keyed_rows
 from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_source
 from tasks.stages.compare import Records, _coded, _frame
-from tasks.reading.counting import UNFIT
 from tasks.stages.discretize import discretize, discretize_parts
-from tests.tasks.reading.records import count_cells
 from tasks.stages.validate import validate_records
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
-from tests.tasks.reading.records import good_frame, make_domain, make_release
+from tests.tasks.reading.records import count_cells, good_frame, make_domain, make_release
 from tests.tasks.reading.test_bad_input import everything_said
 
 AGE = ({"name": "age", "kind": "integer", "bounds": (0, 9)},)
