@@ -18,7 +18,7 @@ from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages.audit import must_be_current
 from tasks.stages.build import build_tree
 from tasks.stages.charge import charge

@@ -9,7 +9,7 @@ from typing import Any
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry

@@ -1,4 +1,4 @@
-"""Discretize: exact counts of the records' cells, kept until the release is evaluated. CONFIDENTIAL from here until sanitized."""
+"""Discretize: exact counts of the records' cells, kept until the release is evaluated. CONFIDENTIAL until sanitized."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages.audit import bundles, check_bundle, check_ledger, must_be_current
 from tasks.stages.build import build_tree
 from tasks.stages.charge import charge

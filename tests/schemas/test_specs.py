@@ -17,7 +17,7 @@ from schemas.identity import spec_hash
 from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
 from steps_engine.domain.cells import Space
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 
 DATASET = """\
 name: wages

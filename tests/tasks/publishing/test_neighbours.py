@@ -17,7 +17,7 @@ from schemas.identity import digest, sha256
 from steps_engine.noise import SeededRandomness, SystemRandomness
 from tasks.publishing import bundle, publication
 from tasks.publishing.page import make_page
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.validate import silent_gx
 from tasks.stores import ledger as ledgers

@@ -15,7 +15,7 @@ from schemas.spec.domain import load_domain
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages.validate import silent_gx
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger

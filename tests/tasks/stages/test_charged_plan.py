@@ -12,7 +12,7 @@ import pytest
 
 from schemas.errors import EvidenceBroken
 from schemas.plan import Plan
-from tasks.reading.specs import load_release
+from tasks.specs import load_release
 from tasks.stages import charge as charging
 from tasks.stages.charge import ChargedPlan, charge
 from tasks.stages.discretize import discretize
