@@ -91,7 +91,9 @@ def test_an_election_in_a_plan_that_elects_nothing_is_found():
     assert len(problems(plan)) == 2 and all("this verifier knows (election" in text for text in problems(plan))
 
 
-@pytest.mark.parametrize(("update", "words"), [({"utility": "calm"}, "'calm' is not known"), ({"what": "order"}, "for order")])
+@pytest.mark.parametrize(
+    ("update", "words"), [({"utility": "calm"}, "'calm' is not known"), ({"what": "order"}, "for electing order")]
+)
 def test_an_election_that_is_not_in_the_table_is_found(update, words):
     plan = plan_of("elected")
     found = problems(plan.model_copy(update={"election": plan.election.model_copy(update=update)}))
