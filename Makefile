@@ -45,6 +45,11 @@ ui: export STEPS_HOME = .steps-demo
 ui: setup ## Prefect's server and a worker on loopback, with everything in prefect.yaml deployed
 	scripts/ui.sh
 
+.PHONY: docs
+docs: setup ## the documentation as a site that opens from the file system, links checked: .cache/site/index.html
+	$(BIN)/python -m scripts.reference
+	$(BIN)/python -m zensical build --strict
+
 lock: ## solve the dependencies anew: name, version and hash, without addresses
 	$(PYTHON) -m venv .cache/lock
 	.cache/lock/bin/pip install --quiet --disable-pip-version-check uv

@@ -22,21 +22,31 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec
+from schemas.spec.method import method_spec
+from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.evaluation.association import association
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
-from steps_engine.methods.cascade.growth import fit
-from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.evaluation.measures.association import association
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
+from steps_engine.methods.cascade.attribute_tree import AttributeTree
+from steps_engine.methods.cascade.growth import grow
+from steps_engine.methods.cascade.sanitize import sanitize
 from steps_engine.methods.cascade.synthesize import walk
-from steps_engine.methods.privbayes.network import fit_privbayes, make_privbayes_plan, sample
-from steps_engine.noise import SeededRandomness
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.privbayes.network import as_tree, elect_network
+from steps_engine.methods.privbayes.synthesize import sample
+from steps_engine.noise import Randomness, SeededRandomness
 from steps_engine.studies.standin import COLUMNS, ROWS, TRAITS, youth_voter
 
-METHODS = {"cascade": (make_cascade_plan, fit, walk), "PrivBayes": (make_privbayes_plan, fit_privbayes, sample)}
+
+def network(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> tuple[AttributeTree, ...]:
+    return tuple(as_tree(domain, j, parents) for j, parents in elect_network(domain, plan, counts, randomness))
+
+
+METHODS = {"cascade": (grow, walk), "PrivBayes": (network, sample)}
 EPSILONS = (math.exp(-2), 1.0, math.exp(2))
 
 
@@ -65,13 +75,14 @@ def domain_of(table: Coded) -> Domain:
 
 def one_set(method: str, domain: Domain, counts: Counts, epsilon: float, repeat: int) -> tuple[np.ndarray, float]:
     """Codes of one set, and the CPU seconds from the plan to the rows."""
-    make, learn, draw = METHODS[method]
+    structure, draw = METHODS[method]
     asked = {"epsilon": Decimal(f"{epsilon:.6f}")}
-    spec = {"name": "b", "dataset": "d", "source": "s", "privacy": asked, "method": Method(decomposition="flat")}
+    spec = {"name": "b", "dataset": "d", "source": "s", "privacy": asked, "method": method_spec(method.lower())}
     release = Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
     randomness, started = SeededRandomness((method, repeat)), time.process_time()
-    plan = make(release)
-    rows = draw(domain, plan, learn(domain, plan, counts, randomness), 1, randomness)
+    plan = make_plan(release)
+    trees = structure(domain, plan, counts, randomness)
+    rows = draw(domain, plan, sanitize(domain, trees, plan, counts, randomness), 1, randomness)
     return rows, time.process_time() - started
 
 

@@ -18,33 +18,29 @@ from rich.table import Table
 from benchmarks.cascade import domain_of, read, standin
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec
+from schemas.spec.method import MethodSpec, method_spec
+from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
-from steps_engine.methods.choosing import decided
-from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
+from steps_engine.methods.choosing import candidates
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
 
 EPSILONS = tuple(math.exp(k) for k in (-2, -1, 0, 1, 2))
 
 
-def release(domain: Domain, method: Method, epsilon: float) -> Release:
+def release(domain: Domain, method: MethodSpec, epsilon: float) -> Release:
     spec = {"name": "b", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(f"{epsilon:.6f}")}, "method": method}
     return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
 
 
 def one_set(asked: Release, counts: Counts, repeat: int) -> np.ndarray:
     """Codes of one set, through the stages of `steps run`."""
-    randomness, domain = SeededRandomness(("choosing", repeat)), asked.domain
-    plan = make_plan(asked, randomness)
-    does = decomposition_of(plan)
-    made = {"tree": does.build(domain, plan, counts, randomness)}
-    made["noisy-counts"] = does.sanitize(domain, plan, counts, made["tree"], randomness)
-    made["consistent-counts"] = does.correct(domain, plan, made["tree"], made["noisy-counts"], randomness)
-    return encode(does.synthesize(domain, plan, made, 1, randomness).to_pandas(), domain)
+    return encode(run(asked, counts, SeededRandomness(("choosing", repeat))).frames[0], asked.domain)
 
 
 def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tuple[float, float]:
@@ -65,10 +61,10 @@ def compare(original: Coded, repeats: int, epsilons: tuple[float, ...] = EPSILON
     """Per ε: the figures of all three, what auto takes with its predictions, and how far that is from the best."""
     domain, counts, rows = domain_of(original), count_codes(original.codes), []
     for epsilon in epsilons:
-        asked = release(domain, Method(), epsilon)
+        asked = release(domain, method_spec(), epsilon)
         plan = make_plan(asked)
-        names = [each.decomposition for each in plan.considered]
-        measured = {name: figures(original, counts, decided(asked, name), repeats) for name in names}
+        specs = {each.spec.decomposition: each.spec for each in candidates(asked)}
+        measured = {name: figures(original, counts, asked.asking(spec), repeats) for name, spec in specs.items()}
         ratio = [measured[plan.decomposition][k] / min(each[k] for each in measured.values()) for k in (0, 1)]
         predicted = {each.decomposition: each.predicted_error for each in plan.considered}
         found = {"epsilon": epsilon, "taken": plan.decomposition, "ratio": ratio}

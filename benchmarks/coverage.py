@@ -19,9 +19,10 @@ from rich.table import Table
 
 from steps_engine.evaluation.combining import Combined, combine, interval, sampling_variance
 from steps_engine.evaluation.regression import Estimates, Groups, linear
-from steps_engine.methods.cascade.growth import Cascade, fit
-from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.growth import grow
+from steps_engine.methods.cascade.sanitize import Cascade, sanitize
 from steps_engine.methods.cascade.synthesize import measurements, synthesize_cascade
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies.methods import SIMULATION, Original, StudyMethod, asked_release, draw_sets
 from steps_engine.studies.simulation import CATEGORIES, TRUTHS, Truth, every_combination, simulate, with_all_categories
@@ -60,7 +61,7 @@ def one_repeat(method: StudyMethod, truth: Truth, epsilon: str, repeat: int) -> 
     sample = SeededRandomness(("coverage", truth.number, repeat))
     original = Original(truth.domain, simulate(truth, ROWS, sample.child("original")))
     randomness = sample.child(method.name, epsilon)
-    if method.kind == "cascade":
+    if method.settings["decomposition"] == "cascade":
         return _cascade(method, truth, original, epsilon, randomness)
     fits = estimates(truth, draw_sets(method, original, epsilon, SETS, randomness))
     return [(method.name, _combined(fits, method.combining), min(each.freedom for each in fits))]
@@ -74,8 +75,9 @@ def _cascade(
     method, truth: Truth, original: Original, epsilon: str, randomness: SeededRandomness
 ) -> list[tuple[str, Combined, float]]:
     """Two walks over each plausible measurement: the first is the set, the second tells how much walks differ."""
-    domain, plan = truth.domain, make_cascade_plan(asked_release(method, original, epsilon, SETS))
-    cascade = fit(domain, plan, original.counts, randomness)
+    domain, plan = truth.domain, make_plan(asked_release(method, original, epsilon, SETS))
+    trees = grow(domain, plan, original.counts, randomness)
+    cascade = sanitize(domain, trees, plan, original.counts, randomness)
     alone, pairs = plan.model_copy(update={"sets": 1}), []
     for which_set in range(1, SETS + 1):
         drawn = tuple(noisy[None] for noisy, _ in measurements(plan, cascade, which_set, randomness))

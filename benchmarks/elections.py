@@ -8,11 +8,11 @@ from rich.table import Table
 
 from benchmarks.sparse import plan_of, run
 from benchmarks.tree import voter_counts
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.noise import SeededRandomness
 
 HEIGHTS = [(layers, stop) for layers in (3, 6, 12) for stop in (False, True)]
@@ -29,7 +29,7 @@ def main() -> None:
         for elect in ELECTIONS:
             found = []
             for repeat in range(REPEATS):
-                plan = plan_of(domain, Method(decomposition="tree", elect=elect), epsilon)
+                plan = plan_of(domain, method_spec(decomposition="tree", elect=elect), epsilon)
                 (records,) = run(domain, counts, plan, SeededRandomness(("elections", repeat)))
                 made = [Coded(domain.names, domain.sizes, encode(records.to_pandas(), domain).astype(np.int64))]
                 found.append((specks(original, made, SeededRandomness(0), null=0).ks, margins(original, made, 3).mean))

@@ -34,7 +34,7 @@ def _steps(folder: Path, *words: str) -> float:
 
 def stages(release_file: Path, home_folder: Path) -> dict[str, float]:
     """Wall seconds of every stage as a plain function, without Prefect."""
-    from schemas.spec.release import load_release
+    from tasks.reading.specs import load_release
     from tasks.stages.build import build_tree
     from tasks.stages.charge import charge
     from tasks.stages.correct import correct

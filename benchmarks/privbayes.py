@@ -26,10 +26,10 @@ from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import count_codes
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
-from steps_engine.methods.privbayes.network import DEGREE
-from steps_engine.methods.registry import DECOMPOSITIONS
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
+from steps_engine.methods.privbayes.plan import DEGREE
+from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
 
 EPSILON = 1.0
@@ -73,12 +73,8 @@ def _ours(domain: Domain, original: Coded, repeat: int) -> tuple[np.ndarray, flo
     """One set from codes to records, stage by stage as a release runs it."""
     spec = {"name": "b", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(str(EPSILON))}}
     asked = ReleaseSpec.model_validate(spec | {"method": {"decomposition": "privbayes"}})
-    way, randomness, started = DECOMPOSITIONS["privbayes"], SeededRandomness(("PrivBayes", repeat)), time.process_time()
-    counts = count_codes(original.codes)
-    plan = way.plan(Release(spec=asked, domain=domain, folder="."), randomness)
-    made = {"tree": way.build(domain, plan, counts, randomness)}
-    made["noisy-counts"] = way.sanitize(domain, plan, counts, made["tree"], randomness)
-    records = way.synthesize(domain, plan, made, 1, randomness)
+    randomness, started = SeededRandomness(("PrivBayes", repeat)), time.process_time()
+    (records,) = run(Release(spec=asked, domain=domain, folder="."), count_codes(original.codes), randomness).records
     seconds = time.process_time() - started
     return records.select(domain.names).to_pandas().to_numpy(np.int64), seconds
 

@@ -12,17 +12,20 @@ import numpy as np
 
 from benchmarks.tree import VOTER_METHOD, cpu, voter_counts
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Privacy, Release, ReleaseSpec
+from schemas.spec.method import MethodSpec, method_spec
+from schemas.spec.release import Privacy, Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.coded import Coded
-from steps_engine.evaluation.margins import margins
-from steps_engine.evaluation.specks import specks
-from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.methods.tree import plan as planning
+from steps_engine.methods.tree.sparse import is_sampled
 from steps_engine.noise import SeededRandomness, SystemRandomness, integers_below
 
-FLAT, TREE = Method(decomposition="flat"), Method(decomposition="tree", order=("voted", "college"))
+FLAT, TREE = method_spec(decomposition="flat"), method_spec(decomposition="tree", order=("voted", "college"))
 LOSS = (("flat, ε = e²", FLAT, "7.389"), ("tree, ε = e²", TREE, "7.389"), ("tree, ε = 1", TREE, "1"))
 
 
@@ -36,21 +39,17 @@ def blown_up(domain: Domain, counts: Counts) -> tuple[Domain, Counts]:
     return wide, count_codes(np.hstack([rows, zone, zone // 3]))
 
 
-def plan_of(domain: Domain, method: Method, epsilon: str = "1"):
+def plan_of(domain: Domain, method: MethodSpec, epsilon: str = "1"):
     spec = ReleaseSpec(name="bench", dataset="-", source="-", privacy=Privacy(epsilon=Decimal(epsilon)), method=method)
     return make_plan(Release(spec=spec, domain=domain, folder="."))
 
 
 def run(domain: Domain, counts: Counts, plan, randomness) -> list:
     """All stages from the tree to the records."""
-    method = decomposition_of(plan)
-    tree = method.build(domain, plan, counts, randomness)
-    noisy = method.sanitize(domain, plan, counts, tree, randomness)
-    made = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, randomness)}
-    return [method.synthesize(domain, plan, made, number, randomness) for number in range(1, plan.sets + 1)]
+    return list(run_plan(domain, plan, counts, randomness).records)
 
 
-def loss(domain: Domain, counts: Counts, method: Method, epsilon: str) -> list[tuple[float, float]]:
+def loss(domain: Domain, counts: Counts, method: MethodSpec, epsilon: str) -> list[tuple[float, float]]:
     """SPECKS KS and mean 3-way distance of one set, cells listed and cells sampled."""
     original = Coded(domain.names, domain.sizes, np.repeat(counts.codes, counts.count, axis=0).astype(np.int64))
     found = []
@@ -67,7 +66,7 @@ def measure() -> dict[str, float | str]:
     domain, counts = voter_counts()
     wide, wide_counts = blown_up(domain, counts)
     listed, sampled = plan_of(domain, VOTER_METHOD), plan_of(wide, VOTER_METHOD)
-    assert sampled.sparse and not listed.sparse and sampled.cells > 10**12
+    assert is_sampled(sampled) and not is_sampled(listed) and sampled.cells > 10**12
     seconds = [
         cpu(lambda a=a: run(*a, SystemRandomness()), 3) for a in ((domain, counts, listed), (wide, wide_counts, sampled))
     ]

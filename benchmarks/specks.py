@@ -19,7 +19,7 @@ import pandas as pd
 
 from steps_engine.evaluation.coded import Coded, resample
 from steps_engine.evaluation.logistic import design
-from steps_engine.evaluation.specks import specks
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.noise import SeededRandomness, permutation
 from steps_engine.studies.standin import ROWS, TRAITS, youth_voter
 

@@ -15,17 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from schemas.spec.domain import Domain, load_domain
-from schemas.spec.release import Method, Privacy, Release, ReleaseSpec
+from schemas.spec.method import MethodSpec, method_spec
+from schemas.spec.release import Privacy, Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import correct
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.methods.tree.synthesize import synthesize
 from steps_engine.noise import SeededRandomness, SystemRandomness, integers_below
 
 VOTER = Path(__file__).parents[1] / "examples" / "youth-voter" / "dataset.yaml"
-VOTER_METHOD = Method(decomposition="tree", order=("voted", "college"), sets={"count": 5})
+VOTER_METHOD = method_spec(decomposition="tree", order=("voted", "college"), sets={"count": 5})
 
 
 def voter_counts() -> tuple[Domain, Counts]:
@@ -44,7 +45,7 @@ def square_domain(cells: int) -> tuple[Domain, Counts]:
     return domain, count_codes(integers_below(side, cells // 100 * 2, SeededRandomness(1)).reshape(-1, 2))
 
 
-def prepare(domain: Domain, counts: Counts, method: Method):
+def prepare(domain: Domain, counts: Counts, method: MethodSpec):
     spec = ReleaseSpec(name="bench", dataset="-", source="-", privacy=Privacy(epsilon=1), method=method)
     plan = make_plan(Release(spec=spec, domain=domain, folder="."))
     return plan, build_tree(domain, plan, counts, SystemRandomness()), counts
@@ -71,7 +72,7 @@ def growth(sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)) -> tuple[float
     """Exponent of cost in cells (1: linear), fitted over all sizes, and seconds per size."""
     seconds = {}
     for cells in sizes:
-        ready = prepare(*square_domain(cells), Method(decomposition="tree", order=("a",)))
+        ready = prepare(*square_domain(cells), method_spec(decomposition="tree", order=("a",)))
         seconds[cells] = cpu(lambda ready=ready: release(*ready), repeats=3)
     return float(np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]), seconds
 

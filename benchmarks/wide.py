@@ -17,12 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec
+from schemas.spec.method import method_spec
+from schemas.spec.release import Release, ReleaseSpec
 from steps_engine import noise
 from steps_engine.domain.counting import Counts, no_codes
-from steps_engine.methods.cascade.growth import Cascade, grow, measure
-from steps_engine.methods.cascade.plan import make_cascade_plan
+from steps_engine.methods.cascade.growth import grow
+from steps_engine.methods.cascade.sanitize import sanitize
 from steps_engine.methods.cascade.synthesize import walk
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 
 BLOCK = 2**18
@@ -64,19 +66,19 @@ def domain(rows: int, attributes: int) -> Domain:
 
 
 def costs(rows: int, attributes: int) -> dict[str, float]:
-    """Seconds of growing, measuring and walking at ε = 1, CPU seconds of all three, and the peak memory of this process."""
+    """Seconds of growing, sanitizing and walking at ε = 1, CPU seconds of all three, and the peak memory of this process."""
     counts, of, randomness = table(rows, attributes), domain(rows, attributes), SeededRandomness("wide")
-    asked = {"privacy": {"epsilon": Decimal(1)}, "method": Method(decomposition="cascade")}
+    asked = {"privacy": {"epsilon": Decimal(1)}, "method": method_spec(decomposition="cascade")}
     spec = ReleaseSpec.model_validate({"name": "wide", "dataset": "d", "source": "s", **asked})
-    plan = make_cascade_plan(Release(spec=spec, domain=of, folder="."))
+    plan = make_plan(Release(spec=spec, domain=of, folder="."))
     cpu, ticks = time.process_time(), [time.perf_counter()]
     trees = grow(of, plan, counts, randomness)
     ticks.append(time.perf_counter())
-    fitted = Cascade(of, trees, measure(trees, plan, counts, randomness), None)
+    fitted = sanitize(of, trees, plan, counts, randomness)
     ticks.append(time.perf_counter())
     made = walk(of, plan, fitted, 1, randomness)
     ticks.append(time.perf_counter())
-    spent = dict(zip(("grow", "measure", "walk"), np.diff(ticks).tolist(), strict=True))
+    spent = dict(zip(("grow", "sanitize", "walk"), np.diff(ticks).tolist(), strict=True))
     status = Path("/proc/self/status").read_text()  # getrusage would inherit the peak of the process that started this one
     peak = int(status.split("VmHWM:")[1].split()[0]) / 2**20
     return {"rows made": len(made), **spent, "seconds": sum(spent.values()), "cpu": time.process_time() - cpu, "peak GiB": peak,

@@ -240,7 +240,7 @@ def verify(folder: Path, key: Path | None):
 def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any):
     """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
     from flows.output import terminal
-    from steps_engine.evaluation.report import Options
+    from steps_engine.evaluation.measures import Options
     from tasks.stages.compare import compare_files, find_regression
 
     options = Options(asked["classifier"], asked["cross_fit"])

@@ -1,7 +1,8 @@
 """The release flow: plan → validate → discretize → charge → build tree → sanitize → correct → synthesize → (approve) →
 publish → evaluate → forget exact counts.
 
-Every stage finds what an earlier run sealed: running again resumes, and a finished release is returned as it is.
+Every stage finds what an earlier run sealed: running again resumes, and a finished release is returned as it is, without
+a look at its records.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from flows.runtime.distributed import count_cells, make_records
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
-from schemas.spec.release import Release, load_release
+from schemas.spec.release import Release
+from tasks.reading.specs import load_release
 from tasks.stages.audit import must_be_current
 from tasks.stages.build import build_tree
 from tasks.stages.charge import charge
 from tasks.stages.correct import correct
 from tasks.stages.evaluate import evaluate
+from tasks.stages.finished import Finished, find_finished
 from tasks.stages.forget import forget_exact_counts
 from tasks.stages.plan import plan
 from tasks.stages.publish import publish_release
 from tasks.stages.sanitize import sanitize
 from tasks.stages.validate import validate as validate_data
+from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 
 make_plan = stage("plan", plan)
@@ -67,16 +71,18 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
     with tags(asked.name, asked.domain.population):
         planned = make_plan(home, asked)
         ui_artifacts.show_plan(home, planned)
+        if finished := find_finished(home, asked, planned):
+            return _found(home, asked, planned, finished)
         validate(home, asked)
         cells = count_cells(home, asked)
         try:
-            paid = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
+            charged = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
         except BudgetRefused as refusal:
             ui_artifacts.tell_refusal(home, asked, refusal)
             raise
         ui_artifacts.show_budget(home, asked)
-        tree = grow_tree(home, asked, planned, cells, paid)
-        noisy = draw_noise(home, asked, planned, cells, tree, paid)
+        tree = grow_tree(home, asked, planned, cells, charged)
+        noisy = draw_noise(home, asked, planned, cells, tree, charged)
         consistent = make_consistent(home, asked, planned, tree, noisy)
         sets = make_records(home, asked, planned, tree, noisy, consistent)
         public = (tree, noisy, consistent, *sets)
@@ -85,4 +91,12 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         ui_artifacts.show_bundle(folder)
         compare(home, asked, cells, sets)
         forget(home, asked)
-        return json_views.outcome(home, asked, paid, folder)
+        return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
+
+
+def _found(home: Home, asked: Release, planned: Reference, finished: Finished) -> dict[str, Any]:
+    """The release as it was published, checked again; exact counts that a killed run left go."""
+    folder = make_public(home, asked, planned, finished.public)
+    ui_artifacts.show_bundle(folder)
+    forget(home, asked)
+    return json_views.outcome(home, asked, folder, charged=False, charges=finished.charges)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 UNIT = 1_000_000_000  # one ε in nanos
 LARGEST = 10**6 * UNIT  # an ε of a million protects nobody; beyond it, a typing mistake
@@ -28,7 +28,7 @@ def parse_nanos(value: Any) -> int:
         raise ValueError(f"epsilon must be a positive number, not {value}")
     if number > LARGEST // UNIT:
         raise ValueError(f"epsilon {value} is larger than {LARGEST // UNIT}; that is no protection at all")
-    if number.as_tuple().exponent < -9 and number != round(number, 9):
+    if number != round(number, 9):
         raise ValueError(f"epsilon {value} has more than 9 decimals; write a whole number of 0.000000001")
     return int(number * UNIT)
 
@@ -57,3 +57,5 @@ def _from_spec(value: Any) -> int:
 
 # In a spec: numbers only. Written out: decimal strings.
 SpecEpsilon = Annotated[int, BeforeValidator(_from_spec), PlainSerializer(show_nanos, return_type=str)]
+# In a document: what `show_nanos` writes. "1e999999999" would be a number that no memory holds.
+WrittenEpsilon = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,9})?$")]

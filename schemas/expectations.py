@@ -87,7 +87,6 @@ def _table(domain: Domain) -> list[Demand]:
         ("ColumnValuesToBeInSet", COLUMNS, wanted, "", "there is no column that the domain does not name", "extra"),
         _none(DOUBLED, "", "no column stands twice (upper and lower case count as the same)", "doubled"),
         _none(BROKEN, "", "every record can be read", "broken"),
-        ("ColumnValuesToBeBetween", ROWS, {"min_value": 1}, "", "there is at least one record", "empty"),
     ]
 
 
@@ -124,7 +123,8 @@ def _people(domain: Domain) -> list[Demand]:
         return []
     demands = [_type(unit.column, "person"), _none(NO_PERSON, unit.column, "every record names its person", "missing")]
     if unit.excess == "forbid":
-        limits, words = {"max_value": unit.rows_per_person}, f"a person has at most {unit.rows_per_person} records"
+        limits = {"max_value": unit.rows_per_person} | ({"min_value": unit.rows_per_person} if unit.exactly else {})
+        words = f"a person has {'exactly' if unit.exactly else 'at most'} {unit.rows_per_person} records"
         demands.append(("ColumnValuesToBeBetween", PERSON_ROWS, limits, unit.column, words, "excess"))
     return demands
 

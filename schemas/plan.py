@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+
+from schemas.budget import WrittenEpsilon
+from schemas.identity import PLAN_FORMAT, digest, digest_1
 
 _FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")  # "1e999999999" would be a number that no memory holds
 
@@ -20,15 +21,6 @@ def _rational(value: Any) -> Fraction:
 
 
 Rational = Annotated[Fraction, BeforeValidator(_rational), PlainSerializer(str, return_type=str)]
-
-
-def canonical(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no blanks, no floats that print differently elsewhere."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 class Frozen(BaseModel):
@@ -86,13 +78,15 @@ class Considered(Frozen):
 class Plan(Frozen):
     """What will be drawn and what it costs; a function of public inputs alone."""
 
+    format: Literal[1, 2] = PLAN_FORMAT  # by whose rules it is hashed; documents of version 0.1.0 do not say it
     release: str
     population: str
     decomposition: str
     neighbours: Literal["add_remove", "substitute"]
     rows_per_person: int
+    unit: str = "person"  # whose data may change between neighbouring data sets; `rows_per_person` are of one of them
     total: Literal["estimated", "public", "invariant"]
-    epsilon: str  # decimal digits: what is charged
+    epsilon: WrittenEpsilon  # what is charged
     sets: int
     budget: Literal["split", "shared"] = "split"
     cells: int
@@ -105,14 +99,9 @@ class Plan(Frozen):
     spec_hash: str
 
     @property
-    def has_forest(self) -> bool:
-        """Whether every attribute has a tree of its own (a cascade, a Bayesian network) or all share one."""
-        return any(draw.tree is not None for draw in self.draws)
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the cells of the last layer are too many to list, so that only those that reach a threshold are kept."""
-        return any(draw.threshold is not None for draw in self.draws)
+    def structure_is_drawn(self) -> bool:
+        """Whether the structure depends on records, by elections or by a total that guides them."""
+        return any(draw.kind == "election" or draw.layer == 0 for draw in self.draws)
 
     @property
     def served(self) -> tuple[int | None, ...]:
@@ -124,8 +113,17 @@ class Plan(Frozen):
         return len(self.served)
 
     @property
+    def document(self) -> dict[str, Any]:
+        """As plain JSON values: a plan of format 1 says what it said when it was made, and nothing that came later."""
+        if self.format == 1:
+            return self.model_dump(mode="json", exclude_unset=True, exclude={"format"})
+        return self.model_dump(mode="json")
+
+    @property
     def hash(self) -> str:
-        return digest(self.model_dump(mode="json", exclude={"seconds", "memory_bytes"}))
+        """What a charge is tied to: everything but the estimates of time and memory."""
+        hashed = {key: value for key, value in self.document.items() if key not in ("seconds", "memory_bytes")}
+        return digest_1(hashed) if self.format == 1 else digest(hashed)
 
     def count_draw(self, layer: int, measurement: int, nodes: str) -> Draw:
         wanted = ("count", layer, self.served[measurement - 1], nodes)
@@ -133,3 +131,8 @@ class Plan(Frozen):
 
     def election_draw(self, layer: int) -> Draw:
         return next(d for d in self.draws if (d.kind, d.layer) == ("election", layer))
+
+
+def read_plan(document: Any) -> Plan:
+    """The plan that a document holds; one that names no format is of format 1."""
+    return Plan.model_validate({"format": 1, **document} if isinstance(document, dict) else document)

@@ -18,6 +18,7 @@ import numpy as np
 BASE = 256  # a scale above DIRECT is split into digits of this base
 DIRECT = 32
 WIDEST = 2**54  # digits are split off below this width, so that blocks and digits together stay below 2^62
+EXP_ERROR = 2.0**-45  # what the proof of a coin toss allows double precision; a good exp stays below 2^−50
 OPEN = np.iinfo(np.int16).min  # marks a slot that 16 bits do not settle
 
 Power = Callable[[int, int], Decimal]  # (k, digits): the k-th power of a fixed ratio
@@ -79,7 +80,7 @@ class Table:
 
 def tabulate(law: Law) -> Table:
     """Thresholds from 0 outwards, each way up to the first that 64 bits cannot tell from the law's end."""
-    k, floors = 0, []
+    k, floors = 0, list[int]()
     while k > law.low and (not floors or floors[-1] > 0):
         floors.append(law.floor(k, 64))
         k -= 1
@@ -179,3 +180,41 @@ def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
     """P(X < bound) of the two-sided geometric law in double precision: for estimates, never for drawing."""
     tail = np.exp(-np.where(bound > 0, bound, 1 - bound) / float(scale)) / (1 + math.exp(-1 / scale))
     return np.where(bound > 0, 1 - tail, tail)
+
+
+def probability(value: np.ndarray, scale: Fraction) -> np.ndarray:
+    """P(X = value) = (1 − α)/(1 + α)·α^|value| of the two-sided geometric law in double precision: for estimates."""
+    return math.tanh(1 / (2 * float(scale))) * np.exp(-np.abs(value) / float(scale))
+
+
+def chances(losses: np.ndarray, rate: Fraction) -> np.ndarray:
+    """exp(−loss·rate) in double precision, within EXP_ERROR: the first look of a coin toss."""
+    return np.exp(losses * -float(rate))
+
+
+def must_have_a_good_exp() -> None:
+    """Compares `chances`, on long arrays as elections call it and on short ones, with powers of an exact exp(−rate·step).
+
+    Fine steps below 7; halves of log 2, where implementations change over; down to the smallest subnormal and on, where exp
+    is 0; losses as large as they come.
+    """
+    halves_of_log_2 = Fraction(34_657_359_027_997_265, 10**17)
+    for rate, step in ((Fraction(1, 3 * 2**20), 98_731), (halves_of_log_2, 1), (Fraction(37, 9), 1), (Fraction(9), 2**54)):
+        losses, exact = step * np.arange(200), np.array(_exp_powers(rate * step, 200))
+        short = [chances(losses[first : first + 5], rate) for first in range(0, 200, 5)]
+        if not (np.abs(np.stack([chances(losses, rate), np.concatenate(short)]) - exact) <= EXP_ERROR).all():
+            raise ImportError(
+                "exp in this NumPy is off by more than the 2^−45 that elections can allow it. Install another build of NumPy."
+            )
+
+
+def _exp_powers(x: Fraction, number: int) -> list[float]:
+    """exp(−k·x) for k = 0 … number − 1: powers in 40 digits of one exact exp."""
+    context, ratio, power, powers = _context(40), exp_minus(x, 40), Decimal(1), []
+    for _ in range(number):
+        powers.append(float(power))
+        power = context.multiply(power, ratio)
+    return powers
+
+
+must_have_a_good_exp()

@@ -18,18 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
-from steps_engine.laws import (
-    BASE,
-    OPEN,
-    Law,
-    Table,
-    chance_of_reaching,
-    excess_tables,
-    exp_minus,
-    floor_of,
-    gap_tables,
-    two_sided_geometric_tables,
-)
+from steps_engine import laws
+from steps_engine.laws import BASE, EXP_ERROR, OPEN, Law, Table
 
 LARGEST_SCALE = 2**40
 FARTHEST = 2**62  # a noise this far out has probability below exp(−2^22); it is refused, so that int64 never overflows
@@ -38,13 +28,16 @@ GRID = Fraction(1, 2**20)  # scores are floored to whole multiples of this publi
 SCORE_LIMIT = 2**40
 
 _CHUNK = 2**18  # draws made at a time: bounds temporary memory
-_MARGIN = 2.0**-44  # over a hundred times the error of exp in double precision
+_MARGIN = 2 * EXP_ERROR  # over a hundred times the error of exp in double precision
 
 
 class Randomness(Protocol):
     """Independent, uniformly random machine words."""
 
     def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray: ...
+
+
+Choose = Callable[[np.ndarray, np.ndarray, Fraction, Randomness], np.ndarray]  # of losses, eligibility and rate
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def two_sided_geometric(scale: Fraction, size: int, randomness: Randomness) -> n
     [2, -27, 8, -8, -11]
     """
     _must_be_scale(scale)
-    return _compose(two_sided_geometric_tables(scale), size, randomness)
+    return _compose(laws.two_sided_geometric_tables(scale), size, randomness)
 
 
 def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +113,7 @@ def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Ra
     _must_be_scale(scale)
     if not (0 < threshold and 0 < cells <= MOST_CELLS):
         raise ValueError(f"a threshold is at least 1 and cells at most 2^61; found {threshold} and {cells}")
-    gaps, chance, hits, next_cell = gap_tables(scale, threshold, cells), chance_of_reaching(scale, threshold), [], 0
+    gaps, chance, hits, next_cell = laws.gap_tables(scale, threshold, cells), laws.chance_of_reaching(scale, threshold), [], 0
     while next_cell < cells:
         expected = (cells - next_cell) * chance
         drawn = _compose(gaps, int(expected + 4 * math.sqrt(expected)) + 16, randomness)
@@ -129,7 +122,7 @@ def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Ra
         hits.append(places[places <= cells] - 1)
         next_cell = int(places[-1])
     found = np.concatenate(hits)
-    return found, threshold + _compose(excess_tables(scale), len(found), randomness)
+    return found, threshold + _compose(laws.excess_tables(scale), len(found), randomness)
 
 
 def _must_be_scale(scale: Fraction) -> None:
@@ -160,7 +153,7 @@ def _draw(table: Table, size: int, randomness: Randomness) -> np.ndarray:
     head = randomness.words(size, np.uint16)
     short = table.slots[head]
     unsettled = np.flatnonzero(short == OPEN)
-    values = short.astype(np.int64)
+    values: np.ndarray = short.astype(np.int64)
     values[unsettled] = _settle(table, head[unsettled], randomness)
     return values
 
@@ -207,7 +200,9 @@ def exponential_mechanism(
     return _elect(_first_accepted, scores, eligible, epsilon, spread, randomness)
 
 
-def _elect(choose: Callable, scores, eligible, epsilon: Fraction, spread: Fraction, randomness: Randomness) -> np.ndarray:
+def _elect(
+    choose: Choose, scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: Randomness
+) -> np.ndarray:
     for name, value in (("epsilon", epsilon), ("spread", spread)):
         if not isinstance(value, Fraction) or value <= 0:
             raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
@@ -235,18 +230,19 @@ def _losses(scores: np.ndarray, eligible: np.ndarray) -> np.ndarray:
 def _flip(losses: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
     """Independent coins with P(heads) = exp(−loss·rate), exactly: double precision decides only beyond _MARGIN."""
     bits = randomness.words(losses.size, np.uint64).reshape(losses.shape)
-    gap = np.exp(losses * -float(rate)) - bits * 2.0**-64
+    gap = laws.chances(losses, rate) - bits * 2.0**-64
     heads = gap > 0
     for i in zip(*np.nonzero(np.abs(gap) <= _MARGIN), strict=True):
-        chance = partial(exp_minus, int(losses[i]) * rate)
-        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, randomness).below(partial(floor_of, chance))
+        chance = partial(laws.exp_minus, int(losses[i]) * rate)
+        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, randomness).below(partial(laws.floor_of, chance))
     return heads
 
 
 def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
     accepted = eligible & _flip(losses, rate, randomness)
     pick = integers_below(accepted.sum(axis=1), len(accepted), randomness)
-    return (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
+    chosen: np.ndarray = (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
+    return chosen
 
 
 def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
@@ -277,7 +273,8 @@ def integers_below(bound: int | np.ndarray, n: int, randomness: Randomness) -> n
     bits = randomness.words(n, np.uint64).copy()
     while (redraw := np.flatnonzero(bits < excess)).size:
         bits[redraw] = randomness.words(redraw.size, np.uint64)
-    return (bits % bounds).astype(np.int64)
+    remainders: np.ndarray = (bits % bounds).astype(np.int64)
+    return remainders
 
 
 def permutation(n: int, randomness: Randomness) -> np.ndarray:

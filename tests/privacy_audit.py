@@ -6,6 +6,8 @@ The event is chosen on one half of the runs and judged on the other with Clopper
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -39,3 +41,17 @@ def _events(one: np.ndarray, other: np.ndarray) -> dict[str, Callable]:
 
 def _gap(one: np.ndarray, other: np.ndarray, event: Callable) -> float:
     return float(np.log((event(one).sum() + 1) / (event(other).sum() + 5)))
+
+
+def election_chances(scores: np.ndarray, rate: float, mechanism: str) -> np.ndarray:
+    """The exact law of the winner among few candidates, by enumeration of all orders or by its formula."""
+    chances = np.exp(-rate * (scores.max() - scores))
+    if mechanism == "exponential":
+        return chances / chances.sum()
+    won = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        nobody = 1 / math.factorial(len(scores))
+        for candidate in order:
+            won[candidate] += nobody * chances[candidate]
+            nobody *= 1 - chances[candidate]
+    return won

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, SpecError
-from schemas.spec.release import Release, load_release
-from tasks.stages.charge import Paid
+from schemas.spec.release import Release
+from tasks.reading.specs import load_release
 from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry
@@ -20,15 +21,18 @@ from tasks.stores.releases import ReleaseState
 
 def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """The plan of a release with what is left of its population's budget; balance is null without a grant."""
-    from steps_engine.methods.registry import make_plan
+    from steps_engine.methods.planning import make_plan
+    from steps_engine.methods.registry import method_of
     from steps_engine.noise import SystemRandomness
 
-    made = make_plan(load_release(path, period), SystemRandomness())
+    asked = load_release(path, period)
+    made = make_plan(asked, SystemRandomness())
     try:
         left = show_nanos(open_ledger(home).account(made.population).balance)
     except BudgetRefused:
         left = None
-    return {**made.model_dump(mode="json"), "hash": made.hash, "balance": left}
+    sketch = asdict(method_of(made).sketch(made))
+    return {**made.model_dump(mode="json"), "hash": made.hash, "balance": left, "sketch": sketch}
 
 
 def account(found: Account) -> dict[str, Any]:
@@ -88,15 +92,15 @@ def trail(home: Home, name: str) -> dict[str, Any]:
     }
 
 
-def outcome(home: Home, release: Release, paid: Paid, folder: Path) -> dict[str, Any]:
+def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: int) -> dict[str, Any]:
     """What a run answers: what was released, what it cost, what is left, and where everything lies."""
     return {
         "release": release.name,
         "folder": str(folder),
         "page": str(folder / "index.html"),
         "epsilon": show_nanos(release.spec.privacy.epsilon),
-        "charged": paid.new,
-        "charges": paid.attempt,
+        "charged": charged,
+        "charges": charges,
         "population": release.domain.population,
         "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),

@@ -6,6 +6,7 @@ import base64
 from html import escape
 
 from schemas.plan import LayerPlan, Plan
+from steps_engine.methods.registry import method_of
 
 WIDTH, ROW, MOST = 720, 70, 24  # pixels, and nodes shown per layer
 
@@ -17,14 +18,15 @@ def tree_uri(plan: Plan) -> str:
 
 
 def tree_svg(plan: Plan) -> str:
-    return _forest_svg(plan) if plan.has_forest else _layers_svg(plan)
+    pictures = {"shares": _shares_svg, "layers": _layers_svg}
+    return pictures[method_of(plan).sketch(plan).picture](plan)
 
 
-def _forest_svg(plan: Plan) -> str:
-    """One line per attribute's tree, as long as its share of ε."""
+def _shares_svg(plan: Plan) -> str:
+    """One line per part of the plan, as long as its share of ε."""
     widest = max(layer.share for layer in plan.layers)
     lines = [
-        f'<text x="190" y="{24 + 26 * i}" text-anchor="end">{escape(layer.attributes[0])}</text>'
+        f'<text x="190" y="{24 + 26 * i}" text-anchor="end">{escape(", ".join(layer.attributes or ()))}</text>'
         f'<rect x="200" y="{12 + 26 * i}" width="{float(WIDTH * layer.share / widest):.1f}" height="14" fill="#2b5c8a"/>'
         f'<text x="{212 + float(WIDTH * layer.share / widest):.1f}" y="{24 + 26 * i}">{float(layer.share):.1%} of ε</text>'
         for i, layer in enumerate(plan.layers)

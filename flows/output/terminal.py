@@ -31,49 +31,33 @@ def _time(at: str) -> str:
 
 
 def plan(answer: dict[str, Any]) -> None:
-    """Layer by layer, or tree by tree, what will be drawn, then what it costs."""
-    forest = any(draw["tree"] for draw in answer["draws"])
-    numbers = ("tree" if forest else "layer", "nodes", "share of ε", "noise scale", "expected error")
-    table = _table(numbers[0], "of" if forest else "splits on", *numbers[1:], right=numbers)
-    for layer in answer["layers"]:
-        mine = [d for d in answer["draws"] if d["kind"] == "count" and (d["tree"] or d["layer"]) in _names(layer)]
-        scales = [draw["scale"] for draw in mine]
-        table.add_row(
-            str(layer["layer"]),
-            "elected" if layer["attributes"] is None else ", ".join(layer["attributes"]) or "everyone",
-            ("≤ " if layer["nodes_are"] == "at most" else "") + f"{layer['nodes']:,}",
-            layer["share"],
-            f"{_number(scales[-1 if forest else 0]):,.4g}" if scales else "",
-            f"± {layer['expected_error']:,.4g}",
-        )
+    """Line by line what will be drawn, then what it costs."""
+    sketch = answer["sketch"]
+    numbers = (sketch["row"], "nodes", "share of ε", "noise scale", "expected error")
+    table = _table(numbers[0], sketch["splits"], *numbers[1:], right=numbers)
+    for row in sketch["rows"]:
+        scale = "" if row["scale"] is None else f"{row['scale']:,.4g}"
+        error = f"± {row['expected_error']:,.4g}"
+        table.add_row(str(row["number"]), row["what"], row["nodes"], row["share"], scale, error)
     _say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
         error = f"misplaces about {100 * each['predicted_error']:.2g}% of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
-    if any(draw["threshold"] for draw in answer["draws"]):
-        threshold = max(draw["threshold"] or 0 for draw in answer["draws"])
-        _say(f"cells     too many to list: sampled, only noisy counts of {threshold:,} and more are kept")
+    _say(*sketch["remarks"])
     left = answer["balance"]
     balance = f"{left} left" if left is not None else "no grant yet"
-    _say(f"cost      ε = {answer['epsilon']}   (population {answer['population']}: {balance})")
+    _say(f"cost      ε = {answer['epsilon']} for each {answer['unit']}   (population {answer['population']}: {balance})")
     _say(f"estimate  {answer['memory_bytes'] / 2**20:,.0f} MiB, {answer['seconds']:,.0f} s   plan {answer['hash'][:16]}")
 
 
-def _names(layer: dict[str, Any]) -> list[Any]:
-    """What the draws of a layer or a tree are known by."""
-    return [layer["layer"], *(layer["attributes"] or [])]
-
-
-def _number(fraction: str) -> float:
-    from fractions import Fraction
-
-    return float(Fraction(fraction))
-
-
 def outcome(answer: dict[str, Any]) -> None:
-    charged = f"ε = {answer['epsilon']} charged" if answer["charged"] else "nothing charged: this release existed already"
+    charged = (
+        f"ε = {answer['epsilon']} charged"
+        if answer["charged"]
+        else "nothing charged: this release exists, from the records it was made of"
+    )
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",
@@ -140,11 +124,13 @@ def decision(answer: dict[str, Any]) -> None:
 
 
 def evaluation(answer: dict[str, Any]) -> None:
+    from steps_engine.evaluation.measures import MEASURES
+
     table = _table("measure", "value", right=("value",))
-    for measure in ("specks", "tvd", "chi_square"):
-        for name, value in answer[measure].items():
+    for measure in MEASURES.entries():
+        for name, value in answer[measure.name].items():
             if isinstance(value, float):
-                table.add_row(f"{measure} {name}", f"{value:.4g}")
+                table.add_row(f"{measure.name} {name}", f"{value:.4g}")
     _console.print(table)
     if answer["regression"]:
         _regression(answer["regression"])

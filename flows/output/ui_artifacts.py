@@ -20,6 +20,7 @@ from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused
 from schemas.spec.release import Release
+from steps_engine.methods.registry import method_of
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
@@ -47,15 +48,16 @@ def trail_of_run() -> dict[str, Any]:
 def show_plan(home: Home, plan: Reference) -> None:
     """The plan as a table and as a picture; numbers as text, as they were computed."""
     planned = load_plan(Store(home), plan)
+    sketch = method_of(planned).sketch(planned)
     rows = [
         {
-            "layer": str(layer.layer),
-            "splits on": ", ".join(layer.attributes or ("elected",)),
-            "nodes": ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}",
-            "share of ε": str(layer.share),
-            "expected error": f"± {layer.expected_error:.4g}",
+            sketch.row: str(row.number),
+            sketch.splits: row.what,
+            "nodes": row.nodes,
+            "share of ε": row.share,
+            "expected error": f"± {row.expected_error:.4g}",
         }
-        for layer in planned.layers
+        for row in sketch.rows
     ]
     cost = f"{planned.release} costs ε = {planned.epsilon} of {planned.population}"
     create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {planned.cells:,} cells")

@@ -16,7 +16,7 @@ from flows.runtime.interrupts import unheard_by_children
 from flows.runtime.prefect_settings import quiet
 from flows.runtime.progress import shown_in_terminal
 from schemas.errors import InfrastructureFault, StepsError
-from schemas.spec.release import load_release
+from tasks.reading.specs import load_release
 from tasks.stores.home import Home
 
 PATIENCE = 10.0  # seconds for Prefect to record what has run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
@@ -35,7 +36,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _date(value: Any) -> datetime.date:
+def as_date(value: Any) -> datetime.date:
     try:
         return datetime.date.fromisoformat(value)
     except (TypeError, ValueError):
@@ -44,12 +45,14 @@ def _date(value: Any) -> datetime.date:
 
 Label = Annotated[str, BeforeValidator(_plain_label)]
 Number = Annotated[float, BeforeValidator(_number)]
-Date = Annotated[datetime.date, BeforeValidator(_date)]
+Date = Annotated[datetime.date, BeforeValidator(as_date)]
 
 
 class _Attribute(Strict):
-    name: str
-    missing: Literal["forbid", "category"] = "forbid"
+    name: str = Field(description="The column's name in the source and in the synthetic sets.")
+    missing: Literal["forbid", "category"] = Field(
+        default="forbid", description="A missing value fails validation (`forbid`), or is a category of its own (`category`)."
+    )
 
     @field_validator("name")
     @classmethod
@@ -79,13 +82,18 @@ class _Attribute(Strict):
 
 
 class _Named(_Attribute):
-    categories: tuple[Label, ...] = Field(min_length=1, max_length=MOST_CATEGORIES)
+    categories: tuple[Label, ...] = Field(
+        min_length=1,
+        max_length=MOST_CATEGORIES,
+        description='Every label that may occur, as the data write it; in quotes where YAML would read a number or "true".',
+    )
 
     @field_validator("categories")
     @classmethod
     def _distinct(cls, categories: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(categories)) < len(categories):
-            twice = next(c for c in categories if categories.count(c) > 1)
+        often = Counter(categories)
+        if len(often) < len(categories):
+            twice = next(c for c in categories if often[c] > 1)
             raise ValueError(f"category {twice!r} stands twice; keep one")
         return categories
 
@@ -97,20 +105,30 @@ class _Named(_Attribute):
     def present_labels(self) -> tuple[str, ...]:
         return self.categories
 
+    @cached_property
+    def code_of(self) -> dict[str, int]:
+        """The code of each category."""
+        return {category: code for code, category in enumerate(self.categories)}
+
 
 class Categorical(_Named):
-    kind: Literal["categorical"]
+    kind: Literal["categorical"] = Field(description="Labels without an order.")
 
 
 class Ordinal(_Named):
-    kind: Literal["ordinal"]
+    kind: Literal["ordinal"] = Field(description="Labels in the order given.")
 
 
 class _Ranged(_Attribute):
     """Values between two public bounds, in bins [edge_i, edge_i+1); the last bin holds the upper bound too."""
 
-    outside: Literal["forbid", "clamp"] = "forbid"
-    bins: int | None = Field(default=None, ge=1, le=MOST_CATEGORIES)
+    outside: Literal["forbid", "clamp"] = Field(
+        default="forbid",
+        description="A value beyond the bounds fails validation (`forbid`), or counts as the nearest bound (`clamp`).",
+    )
+    bins: int | None = Field(
+        default=None, ge=1, le=MOST_CATEGORIES, description="How many bins of equal width; or give `edges`, not both."
+    )
 
     @model_validator(mode="after")
     def _edges_or_bins(self):
@@ -137,6 +155,11 @@ class _Ranged(_Attribute):
     def present(self) -> int:
         return len(self.edge_values) - 1
 
+    @cached_property
+    def code_of(self) -> dict[float, int]:
+        """The code of the bin that begins at each edge; at the last edge none begins, and its code is one past them."""
+        return {edge: code for code, edge in enumerate(self.edge_values.tolist())}
+
     @property
     def present_labels(self) -> tuple[str, ...]:
         shown = [self.show(edge) for edge in self.edge_values]
@@ -150,9 +173,11 @@ def _edges(attribute: _Ranged) -> np.ndarray:
 
 
 class Numeric(_Ranged):
-    kind: Literal["numeric"]
-    bounds: tuple[Number, Number]
-    edges: tuple[Number, ...] | None = None
+    kind: Literal["numeric"] = Field(description="Numbers, in bins: `bins` or `edges` is needed.")
+    bounds: tuple[Number, Number] = Field(description="Lowest and highest value that may occur, from public knowledge.")
+    edges: tuple[Number, ...] | None = Field(
+        default=None, description="Where bins begin, and where the last one ends; the first and last are the bounds."
+    )
 
     @model_validator(mode="after")
     def _bins_given(self):
@@ -177,9 +202,11 @@ class Numeric(_Ranged):
 class Integer(_Ranged):
     """Whole numbers; one category each unless bins or edges say otherwise. Edges are the first number of each bin."""
 
-    kind: Literal["integer"]
-    bounds: tuple[int, int]
-    edges: tuple[int, ...] | None = None
+    kind: Literal["integer"] = Field(description="Whole numbers; one category each unless `bins` or `edges` is given.")
+    bounds: tuple[int, int] = Field(description="Lowest and highest whole number that may occur, from public knowledge.")
+    edges: tuple[int, ...] | None = Field(
+        default=None, description="The first whole number of each bin, then the upper bound, which the last bin holds."
+    )
 
     @model_validator(mode="after")
     def _few_enough(self):
@@ -213,9 +240,11 @@ class Integer(_Ranged):
 class DateAttribute(_Ranged):
     """Days; bins by number or by edges (the first day of each bin, the last edge being the upper bound)."""
 
-    kind: Literal["date"]
-    bounds: tuple[Date, Date]
-    edges: tuple[Date, ...] | None = None
+    kind: Literal["date"] = Field(description="Days; one category each unless `bins` or `edges` is given.")
+    bounds: tuple[Date, Date] = Field(description="First and last day that may occur, from public knowledge.")
+    edges: tuple[Date, ...] | None = Field(
+        default=None, description="The first day of each bin, then the upper bound, which the last bin holds."
+    )
 
     @model_validator(mode="after")
     def _few_enough(self):

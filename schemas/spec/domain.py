@@ -8,10 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from schemas.spec import yaml
-from schemas.spec.attributes import EPOCH, Attribute, _date
+from schemas.spec.attributes import EPOCH, Attribute, as_date
 from schemas.spec.yaml import Strict, problem_at
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -28,11 +35,22 @@ Name = Annotated[str, BeforeValidator(plain_name)]
 
 
 class Unit(Strict):
-    """Whose privacy: one person, who has at most `rows_per_person` rows."""
+    """Whose privacy: one person, or one of what `who` says, with at most `rows_per_person` rows, or with `exactly` as many."""
 
-    rows_per_person: int = Field(default=1, ge=1, le=10_000)
-    column: str | None = None
-    excess: Literal["forbid", "drop"] = "forbid"
+    who: Name = Field(default="person", description="Whom the guarantee protects, in one word: a person, a household, …")
+    rows_per_person: int = Field(
+        default=1, ge=1, le=10_000, description="At most so many rows belong to one person; noise grows with it."
+    )
+    column: str | None = Field(
+        default=None,
+        description="The column that says whose row it is. It is never released; without it the bound is your word.",
+    )
+    excess: Literal["forbid", "drop"] = Field(
+        default="forbid", description="More rows than that fail validation (`forbid`), or are left out of the count (`drop`)."
+    )
+    exactly: bool = Field(
+        default=False, description="Whether every person has exactly `rows_per_person` rows, which is then checked."
+    )
 
     @model_validator(mode="after")
     def _drop_needs_a_column(self):
@@ -40,11 +58,27 @@ class Unit(Strict):
             raise ValueError("excess: drop needs the column that identifies a person")
         return self
 
+    @model_validator(mode="after")
+    def _exactly_is_checked(self) -> Unit:
+        if self.exactly and (self.column is None or self.excess == "drop"):
+            raise ValueError(
+                "exactly: true refuses every person with more or fewer rows than rows_per_person: it needs the column that "
+                "identifies a person, and excess: forbid"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A domain without `exactly` is written, and hashed, as before there was such a key."""
+        return {name: value for name, value in plain(self).items() if name != "exactly" or value}
+
 
 class Rule(Strict):
     """A structural zero: no record has all these categories together."""
 
-    never: dict[str, Any]
+    never: dict[str, Any] = Field(
+        description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}."
+    )
 
     @field_validator("never")
     @classmethod
@@ -57,12 +91,22 @@ class Rule(Strict):
 class Domain(Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
-    name: Name
-    population: Name
-    expected_rows: int | None = Field(default=None, ge=1, le=10**12)
-    unit: Unit = Unit()
-    attributes: tuple[Attribute, ...] = Field(min_length=1, max_length=1000)
-    rules: tuple[Rule, ...] = Field(default=(), max_length=1000)
+    name: Name = Field(description="What these data are called.")
+    population: Name = Field(description="Whose budget a release spends: people, not files.")
+    expected_rows: int | None = Field(
+        default=None, ge=1, le=10**12, description="Public and approximate; never counted from the records. Guides planning."
+    )
+    unit: Unit = Field(default=Unit(), description="Whose privacy is protected.")
+    attributes: tuple[Attribute, ...] = Field(
+        min_length=1,
+        max_length=1000,
+        description="One per column of the source, in any order; the source has no others but the unit's.",
+    )
+    rules: tuple[Rule, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self):
@@ -100,42 +144,55 @@ class Domain(Strict):
         return tuple(self._forbidden(rule) for rule in self.rules)
 
     def _forbidden(self, rule: Rule) -> dict[int, tuple[int, ...]]:
-        return {self.index(name): self._codes(name, value) for name, value in rule.never.items()}
+        places = {self.index(name): value for name, value in rule.never.items()}
+        return {place: _codes(self.attributes[place], value) for place, value in places.items()}
 
     def index(self, name: str) -> int:
         if name not in self.names:
             raise ValueError(f"there is no attribute {name!r}; the domain has {', '.join(self.names)}")
         return self.names.index(name)
 
-    def _codes(self, name: str, value: Any) -> tuple[int, ...]:
-        """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
-        attribute = self.attributes[self.index(name)]
-        if isinstance(value, tuple | list):
-            return tuple(sorted({code for part in value for code in self._codes(name, part)}))
-        if value is None:
-            if attribute.missing_code is None:
-                raise ValueError(f"{name} has no missing category; say missing: category or leave null out of the rule")
-            return (attribute.missing_code,)
-        if isinstance(value, dict):
-            return self._range(attribute, value)
-        if attribute.kind in ("categorical", "ordinal"):
-            if value not in attribute.categories:
-                raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
-            return (attribute.categories.index(value),)
-        if attribute.binned or attribute.kind != "integer" or isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name}: write a range on bin edges in a rule, such as {{from: a, below: b}}")
-        return self._range(attribute, {"from": value, "below": value + 1})
 
-    @staticmethod
-    def _range(attribute: Any, value: dict) -> tuple[int, ...]:
-        if attribute.kind in ("categorical", "ordinal") or not value or set(value) - {"from", "below"}:
-            raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers and dates")
-        edges = attribute.edge_values.tolist()
-        ends = {key: (_date(v) - EPOCH).days if attribute.kind == "date" else float(v) for key, v in value.items()}
-        low, high = ends.get("from", edges[0]), ends.get("below", edges[-1])
-        if low not in edges or high not in edges or low >= high:
-            raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {_some(attribute.labels)}")
-        return tuple(range(edges.index(low), edges.index(high)))
+def _codes(attribute: Any, value: Any) -> tuple[int, ...]:
+    """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
+    name = attribute.name
+    if isinstance(value, tuple | list):
+        return tuple(sorted({code for part in value for code in _codes(attribute, part)}))
+    if value is None:
+        if attribute.missing_code is None:
+            raise ValueError(f"{name} has no missing category; say missing: category or leave null out of the rule")
+        return (attribute.missing_code,)
+    if isinstance(value, dict):
+        return _range(attribute, value)
+    if attribute.kind in ("categorical", "ordinal"):
+        if value not in attribute.code_of:
+            raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
+        return (attribute.code_of[value],)
+    if attribute.binned or attribute.kind != "integer" or isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name}: write a range on bin edges in a rule, such as {{from: a, below: b}}")
+    return _range(attribute, {"from": value, "below": value + 1})
+
+
+def _range(attribute: Any, value: dict[str, Any]) -> tuple[int, ...]:
+    if attribute.kind in ("categorical", "ordinal") or not value or set(value) - {"from", "below"}:
+        raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers and dates")
+    bins = attribute.code_of
+    ends = {key: bins.get(_end(attribute, end)) for key, end in value.items()}
+    first, past = ends.get("from", 0), ends.get("below", len(bins) - 1)
+    if first is None or past is None or first >= past:
+        raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {_some(attribute.labels)}")
+    return tuple(range(first, past))
+
+
+def _end(attribute: Any, end: Any) -> float:
+    """Where a rule's range begins or ends, as the attribute's edges are written."""
+    wanted = "a date written 2000-01-31" if attribute.kind == "date" else "a number"
+    try:
+        if not isinstance(end, bool):
+            return (as_date(end) - EPOCH).days if attribute.kind == "date" else float(end)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{attribute.name}: a rule's range begins and ends with {wanted}, not {end!r}; leave an open end out")
 
 
 def _some(labels: tuple[str, ...]) -> str:

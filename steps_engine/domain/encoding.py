@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -12,8 +14,10 @@ from schemas.spec.attributes import EPOCH
 from schemas.spec.domain import Domain, Unit
 from steps_engine import noise
 
+PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keeps, for data one may look at
 
-def encode(frame: pd.DataFrame, domain: Domain) -> np.ndarray:
+
+def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.ndarray:
     """Rows × attributes of category codes. Errors name the attribute and what was expected, never a value."""
     if not frame.columns.is_unique or set(frame.columns) - {domain.unit.column} != set(domain.names):
         raise DataInvalid(f"the columns must be exactly {', '.join(domain.names)}; rename, add or drop columns.")
@@ -23,20 +27,45 @@ def encode(frame: pd.DataFrame, domain: Domain) -> np.ndarray:
     for rule, forbidden in zip(domain.rules, domain.forbidden, strict=True):
         if np.all([np.isin(codes[:, j], values) for j, values in forbidden.items()], axis=0).any():
             raise DataInvalid(f"some rows break the rule never: {{{', '.join(rule.never)}}}; mend the rows or the rule.")
-    return codes if domain.unit.column is None else codes[_bounded_rows(frame[domain.unit.column], codes, domain.unit)]
+    return codes if domain.unit.column is None else codes[_bounded_rows(frame[domain.unit.column], codes, domain.unit, key)]
 
 
-def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit) -> np.ndarray:
+def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit, key: bytes) -> np.ndarray:
     """Rows that stay when each person keeps at most `rows_per_person`, chosen from that person's own rows alone."""
     if person.isna().any():
         raise DataInvalid(f"{unit.column} has missing values; every row must belong to a person.")
     number = pd.factorize(person)[0]
-    order = np.lexsort((*codes.T[::-1], number))
-    first = np.flatnonzero(np.diff(number[order], prepend=-1))
-    rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
-    if (rank >= unit.rows_per_person).any() and unit.excess == "forbid":
+    rows_of = np.bincount(number)[number]
+    if (rows_of > unit.rows_per_person).any() and unit.excess == "forbid":
         raise DataInvalid(f"some people have more than {unit.rows_per_person} rows; say excess: drop or raise rows_per_person.")
-    return order[rank < unit.rows_per_person]
+    if (rows_of < unit.rows_per_person).any() and unit.exactly:
+        raise DataInvalid(f"some people have fewer than {unit.rows_per_person} rows; leave exactly out, or mend the rows.")
+    many = np.flatnonzero(rows_of > unit.rows_per_person)
+    occurrence = _place_within(np.column_stack([number[many], codes[many]]))
+    lots = [_lot(key, *row) for row in zip(codes[many].tolist(), occurrence.tolist(), person.iloc[many], strict=True)]
+    order = np.lexsort((np.array(lots, dtype=str), number[many]))
+    place = _place_within(number[many][order][:, None])
+    return np.delete(np.arange(len(number)), many[order[place > unit.rows_per_person]])
+
+
+def _lot(key: bytes, codes: list[int], occurrence: int, person: object) -> str:
+    """SHA-256 of key|codes|occurrence|person: the rows with a person's lowest lots stay, as in tasks/reading/persons_sql.py."""
+    text = "|".join([key.hex(), *map(str, codes), str(occurrence), str(person)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _place_within(rows: np.ndarray) -> np.ndarray:
+    """1, 2, … for equal rows, in the order in which they stand.
+
+    >>> _place_within(np.array([[7], [5], [7], [7]])).tolist()
+    [1, 1, 2, 3]
+    """
+    group = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.arange(len(rows)) - np.repeat(first, np.diff(first, append=len(rows))) + 1
+    return place
 
 
 def encode_column(column: pd.Series, attribute) -> np.ndarray:

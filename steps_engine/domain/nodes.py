@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
-from schemas import tables
-from schemas.plan import canonical
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts
 
@@ -96,21 +93,6 @@ class Tree:
             exact.append(np.zeros(len(layer), dtype=np.int64))
             np.add.at(exact[-1], node, counts.count[rows])
         return tuple(exact)
-
-    def to_table(self) -> pa.Table:
-        names = pa.array([canonical([self.domain.names[j] for j in split]) for split in self.splits], pa.string())
-        parts = []
-        for depth, layer in enumerate(self.layers, start=1):
-            columns = [
-                pa.array(np.full(len(layer), depth, dtype=np.int16)),
-                pa.array(np.arange(len(layer))),
-                pa.array(layer.parent.astype(np.int64)),
-                pa.DictionaryArray.from_arrays(pa.array(layer.split, pa.int32()), names),
-                pa.array(layer.code),
-                pa.array(layer.cell >= 0),
-            ]
-            parts.append(pa.Table.from_arrays(columns, schema=tables.TREE))
-        return pa.concat_tables(parts)
 
 
 def weights_of(domain: Domain, splits: tuple[Split, ...]) -> np.ndarray:

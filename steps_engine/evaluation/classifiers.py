@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -47,15 +48,15 @@ def find_classifier(name: str) -> Classifier:
     return partial(_learn, _listed(name))
 
 
-def _logistic(codes, sizes, zeros, ones, interactions: bool) -> Scores:
+def _logistic(codes: np.ndarray, sizes: Sequence[int], zeros: np.ndarray, ones: np.ndarray, interactions: bool) -> Scores:
     return fit_scores(design(codes, sizes, interactions), zeros, ones)
 
 
-def _listed(name: str) -> type:
+def _listed(name: str) -> Callable[[], Any]:
     """A class from scikit-learn's own list: a name is looked up, nothing is imported because a spec says so."""
     from sklearn.utils import all_estimators
 
-    known = dict(all_estimators(type_filter="classifier"))
+    known: dict[str, Callable[[], Any]] = dict(all_estimators(type_filter="classifier"))
     if name not in known or not hasattr(known[name], "predict_proba"):
         raise SpecError(
             f"there is no classifier {name!r} with probabilities; use auto, logistic, logistic_interactions, cart, "
@@ -64,7 +65,7 @@ def _listed(name: str) -> type:
     return known[name]
 
 
-def _learn(make: Callable, codes, sizes, zeros, ones) -> Scores:
+def _learn(make: Callable[[], Any], codes: np.ndarray, sizes: Sequence[int], zeros: np.ndarray, ones: np.ndarray) -> Scores:
     """Any scikit-learn classifier on one column per category, weighted where it can be, repeated where it cannot."""
     from sklearn.utils.validation import has_fit_parameter
 
@@ -97,7 +98,7 @@ def _one_hot(codes: np.ndarray, sizes: Sequence[int]) -> np.ndarray | sparse.csr
     return x.toarray() if len(codes) * first[-1] <= 5e7 else x
 
 
-def _finished(model) -> bool:
+def _finished(model: Any) -> bool:
     """Whether an iterative model stopped before its last iteration."""
     done, most = getattr(model, "n_iter_", None), getattr(model, "max_iter", None)
     return done is None or most is None or most < 0 or bool(np.max(done) < most)

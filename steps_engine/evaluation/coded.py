@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from schemas.errors import SpecError
-from steps_engine.noise import integers_below, permutation
+from steps_engine.noise import Randomness, integers_below, permutation
 
 LARGEST_KEY = 2**62
 
@@ -102,7 +102,7 @@ def tally(codes: np.ndarray, sizes: Sequence[int], weight: np.ndarray) -> tuple[
     return cell, np.bincount(place, weight)
 
 
-def sample(table: Coded, rows: int, randomness) -> Coded:
+def sample(table: Coded, rows: int, randomness: Randomness) -> Coded:
     """So many records drawn without replacement, where there are more."""
     if table.total <= rows:
         return table
@@ -111,7 +111,7 @@ def sample(table: Coded, rows: int, randomness) -> Coded:
     return Coded(table.names, table.sizes, table.codes[taken], weight)
 
 
-def resample(table: Coded, rows: int, randomness) -> Coded:
+def resample(table: Coded, rows: int, randomness: Randomness) -> Coded:
     """A bootstrap: `rows` records drawn with replacement."""
     ends = np.cumsum(table.counts)
     drawn = np.searchsorted(ends, integers_below(int(ends[-1]), rows, randomness), side="right")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
 from schemas.errors import SpecError
@@ -54,16 +55,18 @@ def sampling_variance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     >>> sampling_variance(np.array([[1.0], [2.0]]), np.array([[3.0], [2.0]])).tolist()
     [1.0]
     """
-    return ((first - second) ** 2).mean(axis=0) / 2
+    return np.asarray(((first - second) ** 2).mean(axis=0) / 2)
 
 
-def interval(value, variance, freedom, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+def interval(
+    value: np.ndarray, variance: np.ndarray, freedom: np.ndarray | float, level: float = 0.95
+) -> tuple[np.ndarray, np.ndarray]:
     """value ∓ t_ν·√variance."""
     reach = student.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
     return value - reach, value + reach
 
 
-def overlap(low, high, other_low, other_high) -> np.ndarray:
+def overlap(low: ArrayLike, high: ArrayLike, other_low: ArrayLike, other_high: ArrayLike) -> np.ndarray:
     """Mean share of each interval that the other covers (Karr et al. 2006); 0 when they do not meet.
 
     >>> overlap(0.0, 2.0, 1.0, 3.0).item(), overlap(0.0, 1.0, 0.0, 1.0).item(), overlap(0.0, 1.0, 2.0, 3.0).item()

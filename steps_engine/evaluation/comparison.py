@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +12,9 @@ import pandas as pd
 from schemas.errors import SpecError
 from steps_engine.evaluation.combining import Sets, combine, interval, overlap
 from steps_engine.evaluation.regression import Model, fit, with_same_categories
+from steps_engine.evaluation.section import Headline, Interval, Intervals, Listing, Section, figure
 
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate within its 95% interval."""
-
-    low: float
-    estimate: float
-    high: float
+FAR = 10.0  # log odds beyond which a picture ends
 
 
 @dataclass(frozen=True)
@@ -47,6 +42,50 @@ class Comparison:
     mean_overlap_without_separated: float | None
     converged: bool
     between_variance_known: bool  # False with one set: its interval leaves out the noise of the release
+
+    def figures(self) -> dict[str, float | None]:
+        return {name: getattr(self, name) for name in ("mean_overlap", "mean_overlap_without_separated")}
+
+    def details(self) -> dict[str, dict[str, Any]]:
+        return {"regression": asdict(self)}
+
+    def section(self) -> Section:
+        drawn = [c for c in self.coefficients if c.original or c.synthetic]
+        names = [c.name + (" (separated)" if c.separated else "") for c in drawn]
+        rows = tuple((n, c.original, c.synthetic, not c.separated) for n, c in zip(names, drawn, strict=True))
+        return Section(
+            title=f"Regression: {self.model}",
+            headlines=(Headline(self.mean_overlap, "mean overlap of 95% intervals", digits=2),),
+            text=self._explained(),
+            picture=Intervals(
+                rows, "coefficient, 95% interval (clipped to the picture)", FAR if self.kind == "logistic" else None
+            ),
+            listings=(_listed(self.coefficients),),
+        )
+
+    def _explained(self) -> str:
+        several = "s" if len(self.coefficients) > 1 else ""
+        sentences = [
+            f"{self.kind.capitalize()}, {len(self.coefficients)} coefficient{several}, sets combined as {self.sets}.",
+            f"Mean overlap of the 95% intervals {figure(self.mean_overlap)}; without separated coefficients "
+            f"{figure(self.mean_overlap_without_separated)}.",
+        ]
+        if not self.between_variance_known:
+            sentences.append("With one set the variance between sets is unknown: its intervals are too narrow.")
+        if not self.converged:
+            sentences.append("At least one fit did not converge.")
+        return " ".join(sentences)
+
+
+def _listed(coefficients: Sequence[Coefficient]) -> Listing:
+    rows = [
+        (c.name, _shown(c.original), _shown(c.synthetic), c.overlap, "separated" if c.separated else "") for c in coefficients
+    ]
+    return Listing(("coefficient", "original", "synthetic", "overlap", ""), tuple(rows), title="All coefficients")
+
+
+def _shown(found: Interval | None) -> str:
+    return f"{figure(found.estimate)} [{figure(found.low)}, {figure(found.high)}]" if found else "not estimable"
 
 
 def compare(

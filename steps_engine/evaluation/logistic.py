@@ -19,6 +19,8 @@ PATIENCE = 12  # iterations after which the kept preconditioner is made anew
 MOST_COLUMNS = 4_000  # the preconditioner is a dense factor: 128 MB at most
 SEPARATED = 12.0  # |log odds| beyond which a score is 0 or 1 to five digits
 
+Precondition = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -49,7 +51,7 @@ def design(codes: np.ndarray, sizes: Sequence[int], interactions: bool) -> spars
     column = codes - (codes > usual) + first[:-1]
     unusual = codes != usual
     entries = unusual.sum(axis=1)
-    product = _products(sizes, first) if interactions else None
+    product = _products(sizes, first) if interactions else np.empty((0, 0), np.int32)
     length = 1 + entries + (entries * (entries - 1) // 2 if interactions else 0)
     end = np.cumsum(length)
     indices = np.zeros(end[-1], np.int32)
@@ -60,8 +62,8 @@ def design(codes: np.ndarray, sizes: Sequence[int], interactions: bool) -> spars
         if interactions:
             left, right = np.triu_indices(number, 1)
             block.append(product[mine[:, left], mine[:, right]])
-        block = np.concatenate(block, axis=1)
-        indices[(end - length)[rows][:, None] + np.arange(block.shape[1])] = block
+        filled = np.concatenate(block, axis=1)
+        indices[(end - length)[rows][:, None] + np.arange(filled.shape[1])] = filled
     indptr = np.concatenate([[0], end]).astype(np.int32)
     return sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(codes), columns(sizes, interactions)))
 
@@ -100,7 +102,7 @@ def fit_scores(x: sparse.csr_array, zeros: np.ndarray, ones: np.ndarray) -> Scor
     return Scores(expit(eta), converged, bool(np.abs(eta).max() > SEPARATED))
 
 
-def _preconditioner(x, xt, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _preconditioner(x: sparse.csr_array, xt: sparse.csr_array, curvature: np.ndarray) -> Precondition:
     weighted = sparse.csr_array((np.repeat(curvature, np.diff(x.indptr)), x.indices, x.indptr), shape=x.shape)
     information = (xt @ weighted).toarray()
     # A structural zero makes columns collinear and the matrix singular: a speck on the diagonal mends it.
@@ -109,7 +111,9 @@ def _preconditioner(x, xt, curvature: np.ndarray) -> Callable[[np.ndarray], np.n
     return lambda residual: cho_solve(factor, residual, check_finite=False)
 
 
-def _solve(x, xt, curvature, gradient, precondition) -> tuple[np.ndarray, int]:
+def _solve(
+    x: sparse.csr_array, xt: sparse.csr_array, curvature: np.ndarray, gradient: np.ndarray, precondition: Precondition
+) -> tuple[np.ndarray, int]:
     """Preconditioned conjugate gradients for (XᵀWX + ridge) direction = gradient (Hestenes and Stiefel 1952)."""
     direction, residual = np.zeros_like(gradient), gradient
     z = precondition(residual)
@@ -125,11 +129,13 @@ def _solve(x, xt, curvature, gradient, precondition) -> tuple[np.ndarray, int]:
     return direction, iterations
 
 
-def _search(x, weight, ones, beta, eta, direction) -> tuple[np.ndarray, np.ndarray]:
+def _search(
+    x: sparse.csr_array, weight: np.ndarray, ones: np.ndarray, beta: np.ndarray, eta: np.ndarray, direction: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Halve the Newton step until the penalised likelihood does not fall."""
 
     def loss(b: np.ndarray, e: np.ndarray) -> float:
-        return weight @ np.logaddexp(0, e) - ones @ e + RIDGE / 2 * (b @ b)
+        return float(weight @ np.logaddexp(0, e) - ones @ e + RIDGE / 2 * (b @ b))
 
     along, before, length = x @ direction, loss(beta, eta), 1.0
     while length > 1e-6 and loss(beta + length * direction, eta + length * along) > before:

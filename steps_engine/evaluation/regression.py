@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,16 @@ _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm
 _SURE = 1e-6  # p(1 − p) below which a row no longer tells coefficients apart
 
 
+Kind = Literal["linear", "ridge", "logistic"]
+
+
 @dataclass(frozen=True)
 class Model:
     """`outcome ~ predictors` in Wilkinson's notation: names, C(name), + - : * and 0 or 1; nothing else is run."""
 
     name: str
     formula: str
-    kind: Literal["linear", "ridge", "logistic"]
+    kind: Kind
     penalty: float = 1.0
 
 
@@ -132,7 +135,7 @@ def _group(model: Model, frame: pd.DataFrame) -> Groups:
     return Groups(np.asarray(x), tuple(x.design_info.column_names), np.bincount(place), np.bincount(place, y), y @ y)
 
 
-def _design(model: Model, rows: pd.DataFrame):
+def _design(model: Model, rows: pd.DataFrame) -> Any:
     """The rows' design matrix; one row already shows how wide it is."""
     import patsy
 
@@ -175,11 +178,12 @@ def linear(groups: Groups, penalty: float) -> Estimates:
 
 def _logistic(groups: Groups) -> Estimates:
     """Newton's method from 0 until the deviance stands still (McCullagh and Nelder 1989)."""
-    x, beta, before, converged = groups.x, np.zeros(groups.x.shape[1]), np.inf, False
+    x, beta = groups.x, np.zeros(groups.x.shape[1])
+    before, converged = float("inf"), False
     for _ in range(_STEPS):
         eta = x @ beta
         p = expit(eta)
-        deviance = 2 * (groups.count @ np.logaddexp(0, eta) - groups.total @ eta)
+        deviance = float(2 * (groups.count @ np.logaddexp(0, eta) - groups.total @ eta))
         converged = bool(abs(deviance - before) < _PRECISION * (deviance + 0.1))
         curvature = groups.count * p * (1 - p)
         inverse, unknown = _inverse(x.T @ (curvature[:, None] * x))
@@ -202,6 +206,14 @@ def _inverse(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return inverse, (np.abs(vectors[:, null]) > 1e-6).any(axis=1)
 
 
-def _estimates(groups, beta, variance, unknown, freedom, separated, converged) -> Estimates:
+def _estimates(
+    groups: Groups,
+    beta: np.ndarray,
+    variance: np.ndarray,
+    unknown: np.ndarray,
+    freedom: float,
+    separated: np.ndarray,
+    converged: bool,
+) -> Estimates:
     beta, variance = (np.where(unknown, np.nan, array) for array in (beta, variance))
     return Estimates(groups.names, beta, variance, freedom, separated, converged)

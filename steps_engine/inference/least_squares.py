@@ -10,12 +10,11 @@ fan-out and variances this is Hay et al. (2010), Theorem 3; real fan-outs need n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from schemas.plan import Plan
-from steps_engine import laws
+from steps_engine.accounting.mechanisms import CountNoise, noise_of
 from steps_engine.domain.nodes import Layer, Tree, kinds_of_nodes
 
 
@@ -33,32 +32,32 @@ def variances(tree: Tree, plan: Plan) -> list[np.ndarray]:
     result = [np.array([np.inf if plan.total == "estimated" else 0.0])]
     for depth, layer in enumerate(tree.layers, start=1):
         variance = np.empty(len(layer))
-        for chosen, scale in kinds_of_scales(layer, depth, plan).values():
-            variance[chosen] = laws.variance(scale)
+        for chosen, noise in noises_of(layer, depth, plan).values():
+            variance[chosen] = noise.variance
         result.append(variance)
     return result
 
 
-def kinds_of_scales(layer: Layer, depth: int, plan: Plan) -> dict[str, tuple[slice | np.ndarray, Fraction]]:
-    """Inner nodes and leaves of a layer, each with the scale of their noise."""
-    return {nodes: (chosen, plan.count_draw(depth, 1, nodes).scale) for nodes, chosen in kinds_of_nodes(layer).items()}
+def noises_of(layer: Layer, depth: int, plan: Plan) -> dict[str, tuple[slice | np.ndarray, CountNoise]]:
+    """Inner nodes and leaves of a layer, each with their noise."""
+    return {nodes: (chosen, noise_of(plan.count_draw(depth, 1, nodes))) for nodes, chosen in kinds_of_nodes(layer).items()}
 
 
 def least_squares_weights(tree: Tree, variance: list[np.ndarray]) -> Weights:
     """Both passes of U, S and T: they depend on the tree and the plan alone."""
     up, own, below = [variance[-1]], [np.ones(1)], [np.zeros(1)]  # the last layer holds leaves only: U = V
-    for layer, spread in zip(reversed(tree.layers), reversed(variance[:-1]), strict=True):
-        below.insert(0, layer.sum_up(up[0], len(spread)))
-        own.insert(0, _own_share(layer, spread, below[0]))
-        up.insert(0, np.where(np.isfinite(spread), own[0] * np.where(np.isfinite(spread), spread, 0.0), below[0]))
-    gain, spread = [np.zeros(1)], [up[0]]
+    for layer, noise in zip(reversed(tree.layers), reversed(variance[:-1]), strict=True):
+        below.insert(0, layer.sum_up(up[0], len(noise)))
+        own.insert(0, _own_share(layer, noise, below[0]))
+        up.insert(0, np.where(np.isfinite(noise), own[0] * np.where(np.isfinite(noise), noise, 0.0), below[0]))
+    gain, result = [np.zeros(1)], [up[0]]
     for depth, layer in enumerate(tree.layers):
         share = layer.hand_down(np.where(below[depth] > 0, below[depth], 1.0))
         np.divide(up[depth + 1], share, out=share)
         gain.append(share)
-        spread.append(up[depth + 1] * (1 - share))
-        spread[-1] += share**2 * layer.hand_down(spread[-2])
-    return Weights(tuple(own), tuple(gain), tuple(np.maximum(t, 0.0, out=t) for t in spread))
+        result.append(up[depth + 1] * (1 - share))
+        result[-1] += share**2 * layer.hand_down(result[-2])
+    return Weights(tuple(own), tuple(gain), tuple(np.maximum(t, 0.0, out=t) for t in result))
 
 
 def _own_share(layer: Layer, variance: np.ndarray, below: np.ndarray) -> np.ndarray:

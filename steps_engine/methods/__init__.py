@@ -1,0 +1,18 @@
+"""The methods: those of this package, and those that installed packages bring (entry points `steps_release.methods`)."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from schemas.spec.method import register_spec
+from steps_engine.methods.cascade.method import CASCADE
+from steps_engine.methods.choosing import AutoSpec
+from steps_engine.methods.privbayes.method import PRIVBAYES
+from steps_engine.methods.registry import register
+from steps_engine.methods.tree.method import FLAT, TREE, UH
+
+register_spec("auto", AutoSpec)
+for _method in (FLAT, TREE, UH, CASCADE, PRIVBAYES):
+    register(_method)
+for _point in entry_points(group="steps_release.methods"):
+    register(_point.load())

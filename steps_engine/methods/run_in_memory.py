@@ -1,64 +1,91 @@
-"""One call from a frame one may look at to synthetic frames, for notebooks and studies. A release goes through `steps run`."""
+"""One runner for notebooks, studies, benchmarks and tests: a whole release in memory. A real one goes through `steps run`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
+import steps_engine.methods  # noqa: F401  registers the methods
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Privacy, Release, ReleaseSpec, check_order
-from steps_engine.domain.counting import count_codes
+from schemas.spec.method import MethodSpec
+from schemas.spec.release import Privacy, Release, ReleaseSpec, check_names
+from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
-from steps_engine.domain.nodes import Tree
-from steps_engine.methods.tree.correct import ConsistentCounts, correct
-from steps_engine.methods.tree.election import UTILITIES, Utility
-from steps_engine.methods.tree.plan import make_plan
-from steps_engine.methods.tree.sanitize import sanitize
-from steps_engine.methods.tree.structure import build_tree
-from steps_engine.methods.tree.synthesize import synthesize
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.protocol import Method
+from steps_engine.methods.registry import method_named
+from steps_engine.methods.tree.election import Utility
+from steps_engine.methods.tree.method import TreeMethod
 from steps_engine.noise import Randomness, SystemRandomness
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """Synthetic frames, and the consistent counts with standard errors that they were made from."""
+    """Synthetic records, and the public tables that they were made from: what a bundle would hold."""
 
-    frames: tuple[pd.DataFrame, ...]
+    domain: Domain
+    method: Method
     plan: Plan
-    tree: Tree
-    consistent: ConsistentCounts
+    tables: dict[str, pa.Table]
+
+    @property
+    def records(self) -> tuple[pa.Table, ...]:
+        return tuple(self.tables[f"synthetic-{i}"] for i in range(1, self.plan.sets + 1))
+
+    @property
+    def frames(self) -> tuple[pd.DataFrame, ...]:
+        return tuple(table.to_pandas() for table in self.records)
 
     def counts(self, layer: int) -> pd.DataFrame:
-        """The nodes of one layer: the categories their branch fixes, the estimate and its standard error."""
-        columns = {}
-        for attribute, codes in zip(self.tree.domain.attributes, self.tree.branches(layer).T, strict=True):
-            if (codes >= 0).any():
-                columns[attribute.name] = pd.Categorical.from_codes(codes, list(attribute.labels))
-        columns |= {"estimate": self.consistent.estimates[layer], "standard_error": self.consistent.errors[layer]}
-        return pd.DataFrame(columns)
+        """Estimates of one layer (or one attribute's tree) with labels and standard errors."""
+        return self.method.counts(self.domain, self.plan, self.tables, layer)
+
+
+def run(release: Release, counts: Counts, randomness: Randomness, method: Method | None = None) -> Synthetic:
+    """Plan, build, sanitize, correct and synthesize; `method` stands in for the registered one."""
+    plan = make_plan(release, randomness, method)
+    return run_plan(release.domain, plan, counts, randomness, method)
+
+
+def run_plan(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness, method: Method | None = None) -> Synthetic:
+    """Everything after the plan."""
+    does = method or method_named(plan.decomposition)
+    structure = does.build(domain, plan, counts if plan.structure_is_drawn else None, randomness)
+    noisy = does.sanitize(domain, plan, counts, structure, randomness)
+    tables = {"tree": structure, "noisy-counts": noisy}
+    tables["consistent-counts"] = does.correct(domain, plan, structure, noisy, randomness)
+    for i in range(1, plan.sets + 1):
+        tables[f"synthetic-{i}"] = does.synthesize(domain, plan, tables, i, randomness)
+    return Synthetic(domain, does, plan, tables)
 
 
 def synthesize_frame(
     frame: pd.DataFrame,
     domain: Domain,
     epsilon: float | str | Decimal,
-    method: Method,
-    privacy: dict | None = None,
+    method: MethodSpec,
+    privacy: dict[str, Any] | None = None,
     utility: Utility | None = None,
     randomness: Randomness | None = None,
 ) -> Synthetic:
-    """Plan, count, build, sanitize, correct and synthesize in memory. `utility` is a user's own, named in method.elect."""
+    """From a frame one may look at to synthetic frames. `utility` is a user's own, named in method.elect of a tree."""
     asked = Privacy.model_validate({"epsilon": Decimal(str(epsilon)), **(privacy or {})})
     spec = ReleaseSpec(name="notebook", dataset="-", source="-", privacy=asked, method=method)
-    check_order(spec, domain, "method")
-    utilities = UTILITIES | ({utility.name: utility} if utility else {})
-    randomness = randomness or SystemRandomness()
-    plan = make_plan(Release(spec=spec, domain=domain, folder="."), randomness, utilities)
-    counts = count_codes(encode(frame, domain))
-    tree = build_tree(domain, plan, counts, randomness, utilities)
-    consistent = correct(tree, sanitize(tree, counts, plan, randomness), plan, randomness)
-    frames = tuple(synthesize(tree, consistent, i, randomness).to_pandas() for i in range(1, plan.sets + 1))
-    return Synthetic(frames, plan, tree, consistent)
+    check_names(spec, domain, "method")
+    release = Release(spec=spec, domain=domain, folder=".")
+    return run(release, count_codes(encode(frame, domain)), randomness or SystemRandomness(), _knowing(utility, method))
+
+
+def _knowing(utility: Utility | None, spec: MethodSpec) -> Method | None:
+    """The method that was asked for, electing by the user's utility too."""
+    if utility is None:
+        return None
+    method = method_named(spec.decomposition)
+    if not isinstance(method, TreeMethod):
+        raise TypeError(f"a utility of one's own needs decomposition: tree; {spec.decomposition} takes none")
+    return replace(method, utilities={**method.utilities, utility.name: utility})

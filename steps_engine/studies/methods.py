@@ -17,24 +17,17 @@ import pandas as pd
 
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec, check_order
+from schemas.spec.method import method_spec
+from schemas.spec.release import Release, ReleaseSpec, check_names
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
-from steps_engine.methods.cascade.growth import fit
-from steps_engine.methods.cascade.plan import make_cascade_plan
-from steps_engine.methods.cascade.synthesize import synthesize_cascade
-from steps_engine.methods.choosing import decided
-from steps_engine.methods.privbayes.network import fit_privbayes, make_privbayes_plan, synthesize_privbayes
-from steps_engine.methods.registry import make_plan as choose_plan
-from steps_engine.methods.tree.correct import correct
-from steps_engine.methods.tree.plan import make_plan
-from steps_engine.methods.tree.sanitize import sanitize
-from steps_engine.methods.tree.structure import build_tree
-from steps_engine.methods.tree.synthesize import synthesize
+from steps_engine.methods.registry import METHODS
+from steps_engine.methods.run_in_memory import run
+from steps_engine.methods.tree.method import TREE
 from steps_engine.noise import Randomness, integers_below
 from steps_engine.studies.printed import correct_as_printed
 
-Kind = Literal["tree", "printed", "cascade", "auto", "privbayes", "bootstrap", "original"]
+Kind = Literal["release", "printed", "bootstrap", "original"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,44 +75,20 @@ def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, 
     return _KINDS[method.kind](method, original, epsilon, sets, randomness)
 
 
-def _tree_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> list[pd.DataFrame]:
-    """The engine of `steps run`, from plan to records; `printed` exchanges the correction."""
-    release = asked_release(method, original, epsilon, sets)
-    plan = make_plan(release, randomness)
-    tree = build_tree(original.domain, plan, original.counts, randomness)
-    correction = correct_as_printed if method.kind == "printed" else correct
-    consistent = correction(tree, sanitize(tree, original.counts, plan, randomness), plan, randomness)
-    return [synthesize(tree, consistent, i, randomness).to_pandas() for i in range(1, sets + 1)]
-
-
-def _network_sets(
+def _released_sets(
     method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness
 ) -> list[pd.DataFrame]:
-    """Plan, fit and walk; of PrivBayes plan, fit and sample."""
-    make, learn, walk = _NETWORKS[method.kind]
-    plan = make(asked_release(method, original, epsilon, sets))
-    learnt = learn(original.domain, plan, original.counts, randomness)
-    return [walk(original.domain, plan, learnt, i, randomness).to_pandas() for i in range(1, sets + 1)]
-
-
-def _chosen_sets(
-    method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness
-) -> list[pd.DataFrame]:
-    """What the plan takes, asked for by name."""
-    release = asked_release(method, original, epsilon, sets)
-    taken = decided(release, choose_plan(release).decomposition).spec.method
-    kind = "cascade" if taken.decomposition == "cascade" else "tree"
-    return draw_sets(
-        replace(method, kind=kind, settings=taken.model_dump(exclude_none=True)), original, epsilon, sets, randomness
-    )
+    """What `steps run` would release, from plan to records; `printed` exchanges a tree's correction."""
+    printed = replace(TREE, correction=correct_as_printed) if method.kind == "printed" else None
+    return list(run(asked_release(method, original, epsilon, sets), original.counts, randomness, printed).frames)
 
 
 def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
     """What the method would ask of `steps run`."""
     settings = {**method.settings, "sets": {**method.settings.get("sets", {}), "count": sets}}
     privacy = {"epsilon": Decimal(epsilon), "total": "invariant"}
-    spec = ReleaseSpec(name="study", dataset="-", source="-", privacy=privacy, method=Method.model_validate(settings))
-    check_order(spec, original.domain, method.name)
+    spec = ReleaseSpec(name="study", dataset="-", source="-", privacy=privacy, method=method_spec(**settings))
+    check_names(spec, original.domain, method.name)
     return Release(spec=spec, domain=original.domain, folder=".")
 
 
@@ -135,16 +104,9 @@ def _original(_method: StudyMethod, original: Original, _epsilon: str, _sets: in
     return [original.frame]
 
 
-_NETWORKS = {
-    "cascade": (make_cascade_plan, fit, synthesize_cascade),
-    "privbayes": (make_privbayes_plan, fit_privbayes, synthesize_privbayes),
-}
 _KINDS: dict[str, Callable[..., list[pd.DataFrame]]] = {
-    "tree": _tree_sets,
-    "printed": _tree_sets,
-    "cascade": _network_sets,
-    "auto": _chosen_sets,
-    "privbayes": _network_sets,
+    "release": _released_sets,
+    "printed": _released_sets,
     "bootstrap": _bootstrap,
     "original": _original,
 }
@@ -155,14 +117,16 @@ def named(*methods: StudyMethod) -> dict[str, StudyMethod]:
 
 
 def find_methods(registry: dict[str, StudyMethod], asked: Sequence[str]) -> tuple[StudyMethod, ...]:
-    """The methods of these names, in the registry's order."""
+    """The methods of these names, in the registry's order; then those that the study does not list, with their own defaults."""
+    others = {name: StudyMethod(name, name, "release", {"decomposition": name}) for name in METHODS if name not in registry}
+    known = registry | others
     for name in asked:
-        if name not in registry:
-            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(registry)}.")
-    return tuple(method for name, method in registry.items() if name in asked)
+        if name not in known:
+            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(known)}.")
+    return tuple(method for name, method in known.items() if name in asked)
 
 
-def _tree(name: str, title: str, *order: Any, kind: Kind = "tree") -> StudyMethod:
+def _tree(name: str, title: str, *order: Any, kind: Kind = "release") -> StudyMethod:
     return StudyMethod(name, title, kind, {"decomposition": "tree", "order": order})
 
 
@@ -173,16 +137,16 @@ def _shared(method: StudyMethod) -> StudyMethod:
 
 
 def _uh(name: str, title: str, layers: int) -> StudyMethod:
-    return StudyMethod(name, title, "tree", {"decomposition": "uh", "layers": layers})
+    return StudyMethod(name, title, "release", {"decomposition": "uh", "layers": layers})
 
 
 BOOTSTRAP = StudyMethod("bootstrap", "another sample (not private)", "bootstrap")
 ORIGINAL = StudyMethod("original", "the sample itself (not private)", "original")
 
-FLAT = StudyMethod("flat", "flat Laplace", "tree", {"decomposition": "flat"})
-CASCADE = StudyMethod("cascade", "cascade", "cascade", {"decomposition": "cascade"})  # the order is the plan's own
-AUTO = StudyMethod("auto", "auto, shared", "auto", {"decomposition": "auto", "sets": {"budget": "shared"}})
-PRIVBAYES = StudyMethod("privbayes", "PrivBayes", "privbayes", {"decomposition": "privbayes"})  # degree 2, ε in halves
+FLAT = StudyMethod("flat", "flat Laplace", "release", {"decomposition": "flat"})
+CASCADE = StudyMethod("cascade", "cascade", "release", {"decomposition": "cascade"})  # the order is the plan's own
+AUTO = StudyMethod("auto", "auto, shared", "release", {"decomposition": "auto", "sets": {"budget": "shared"}})
+PRIVBAYES = StudyMethod("privbayes", "PrivBayes", "release", {"decomposition": "privbayes"})  # degree 2, ε in halves
 STEPS_2 = _tree("steps-2", "STEPS-2", "voted", "college")
 STEPS = _tree("steps", "STEPS (L=2)", ("x1", "x2", "x4"), ("x3", "y"))
 
@@ -207,7 +171,7 @@ SIMULATION = named(
     STEPS,
     PRIVBAYES,
     StudyMethod(
-        "steps-elected", "STEPS (L=2), groups elected", "tree",
+        "steps-elected", "STEPS (L=2), groups elected", "release",
         {"decomposition": "tree", "elect": {"utility": "aic", "share": 0.1, "layers": 2, "what": "groups"}},
     ),
     _uh("uh-4", "UH modified (L=4)", 4),

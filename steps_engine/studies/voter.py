@@ -11,12 +11,13 @@ import pandas as pd
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
-from steps_engine.evaluation.association import Association, association
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.comparison import Comparison, compare
-from steps_engine.evaluation.margins import margins
+from steps_engine.evaluation.measures import MEASURES, Options
+from steps_engine.evaluation.measures.association import Association, association
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.evaluation.measures.specks import specks
 from steps_engine.evaluation.regression import MODELS
-from steps_engine.evaluation.specks import specks
 from steps_engine.noise import Randomness
 from steps_engine.studies.methods import Original, StudyMethod, draw_sets
 from steps_engine.studies.standin import COLUMNS, TRAITS
@@ -24,6 +25,8 @@ from steps_engine.studies.standin import COLUMNS, TRAITS
 LOG_EPSILONS = (-2, -1, 0, 1, 2)
 EPSILONS = tuple(f"{math.exp(k):.9f}".rstrip("0").rstrip(".") for k in LOG_EPSILONS)
 SETS, REPEATS = 5, 10
+CLASSIFIER = "logistic_interactions"
+NAMED_AS_IN_THE_PAPER = ("specks", "tvd", "chi_square")
 EFFECTS = ("prereg_state", "registered", "prereg_state:registered")  # the three that the paper looks at
 
 Figures = dict[tuple[str, str], float]
@@ -55,16 +58,24 @@ def voter_figures(method: StudyMethod, original: Original, epsilon: str, sets: i
     domain = original.domain
     codes = [encode(frame, domain) for frame in draw_sets(method, original, epsilon, sets, randomness)]
     reference, *coded = (Coded(domain.names, domain.sizes, each) for each in (original.codes, *codes))
-    found = specks(reference, coded, randomness, "logistic_interactions", null=0)
+    found = specks(reference, coded, randomness, CLASSIFIER, null=0)
     figures: Figures = {("ks", ""): found.ks, ("pmse", ""): found.pmse, ("converged", ""): float(found.converged)}
     figures |= {("tvd", str(ways)): margins(reference, coded, ways).mean for ways in (1, 2, 3)}
-    figures |= _associations(association(reference, coded))
+    figures |= _associations(association(reference, coded)) | _others(reference, coded, randomness)
     frames = [_labelled(each, domain) for each in (original.codes, *codes)]
     return figures | _overlaps(compare(MODELS["did_voter"], frames[0], frames[1:], method.combining))
 
 
+def _others(original: Coded, synthetics: Sequence[Coded], randomness: Randomness) -> Figures:
+    """The figures of measures that the paper does not have, under their own names."""
+    options = Options(CLASSIFIER, null=0)
+    others = (measure for measure in MEASURES.entries() if measure.name not in NAMED_AS_IN_THE_PAPER)
+    found = {measure.name: measure.compare(original, synthetics, randomness, options).figures() for measure in others}
+    return {(name, which): _number(value) for name, figures in found.items() for which, value in figures.items()}
+
+
 def _associations(found: Association) -> Figures:
-    figures: Figures = {("agreement", alpha): rate for alpha, rate in found.agreement.items()}
+    figures: Figures = {("agreement", alpha): _number(rate) for alpha, rate in found.agreement.items()}
     figures |= {("class", f"{i},{j}"): float(n) for i, row in enumerate(found.classes) for j, n in enumerate(row)}
     return figures | {("p", f"{a} × {b}"): p for (a, b), p in zip(found.pairs, found.synthetic, strict=True)}
 
@@ -94,7 +105,7 @@ def _labelled(codes: np.ndarray, domain: Domain) -> pd.DataFrame:
     for attribute, column in zip(domain.attributes, codes.T, strict=True):
         number = attribute.name == "age"
         labels: Sequence[str] = [str(code) for code in range(attribute.size)]
-        columns[attribute.name] = 18.0 + column if number else pd.Categorical.from_codes(column, labels)
+        columns[attribute.name] = 18.0 + column if number else pd.Categorical.from_codes(column, pd.Index(labels))
     return pd.DataFrame(columns)
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import csv
 import datetime
 import hashlib
-import io
 import json
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,16 +18,21 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
+from schemas.identity import LARGEST_WHOLE, canonical, canonical_1
 from schemas.manifest import FileFacts, Manifest
-from schemas.plan import Plan, canonical
+from schemas.manifest_1 import FORMAT_1, Manifest1
+from schemas.plan import Plan
+from schemas.plan import read_plan as plan_of
 from schemas.spec.domain import Domain
+from tasks.publishing.formats import FORMATS
 
 MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signing-key.pub", "index.html"
 DOMAIN, PLAN = "domain.json", "plan.json"
 UNLISTED = frozenset({MANIFEST, SIGNATURE})  # every other file stands in the manifest
 LARGEST_JSON = 32_000_000  # bytes
-# Fraction("1e999999999") would fill the memory: figures of a plan or manifest are fractions or plain decimals.
-_EXPONENT = re.compile(r"[-+0-9._\s]*[eE][-+0-9_\s]*")
+
+AnyManifest = Manifest | Manifest1
+Form = Callable[[Any], str]  # how a bundle writes JSON: RFC 8785, or as format 1 did
 
 
 def table_stages(sets: int) -> tuple[str, ...]:
@@ -38,51 +40,67 @@ def table_stages(sets: int) -> tuple[str, ...]:
     return ("tree", "noisy-counts", "consistent-counts", *(f"synthetic-{i}" for i in range(1, sets + 1)))
 
 
-def file_names(sets: int, with_csv: bool) -> frozenset[str]:
-    """Every file of a bundle, and no other."""
+def file_names(sets: int, formats: Iterable[str]) -> frozenset[str]:
+    """Every file of a bundle that gives its records in these formats, and no other."""
     tables = {f"{stage}.parquet" for stage in table_stages(sets)}
-    texts = {f"synthetic-{i}.csv" for i in range(1, sets + 1)} if with_csv else set()
-    return frozenset(tables | texts | {DOMAIN, PLAN, PUBLIC_KEY, PAGE} | UNLISTED)
+    records = {f"synthetic-{i}{FORMATS.named(name).suffix}" for name in formats for i in range(1, sets + 1)}
+    return frozenset(tables | records | {DOMAIN, PLAN, PUBLIC_KEY, PAGE} | UNLISTED)
 
 
-def to_bytes(value: Any) -> bytes:
+def form_of(manifest: AnyManifest) -> Form:
+    """How the other JSON files of its bundle are written."""
+    return canonical_1 if isinstance(manifest, Manifest1) else canonical
+
+
+def to_bytes(value: Any, form: Form = canonical) -> bytes:
     """Canonical JSON of plain values."""
-    return canonical(value).encode()
+    return form(value).encode()
 
 
-def domain_bytes(domain: Domain) -> bytes:
-    return to_bytes(_plain(domain.model_dump()))
+def domain_bytes(domain: Domain, form: Form = canonical) -> bytes:
+    return to_bytes(_plain(domain.model_dump()), form)
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    return to_bytes(plan.model_dump(mode="json"))
+    return to_bytes(plan.document)
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     return to_bytes(manifest.model_dump(mode="json"))
 
 
-def read_domain(content: bytes) -> Domain:
+def read_domain(content: bytes, form: Form = canonical) -> Domain:
     """The inverse of `domain_bytes`: numbers as they were written, as in dataset.yaml."""
-    canonical_json(content)
+    canonical_json(content, form)
     return Domain.model_validate(_frozen(json.loads(content, parse_float=Decimal)))
 
 
-def read_plan(content: bytes) -> Plan:
-    return Plan.model_validate(_figures(content))
+def read_plan(content: bytes, form: Form = canonical) -> Plan:
+    return plan_of(canonical_json(content, form))
 
 
-def read_manifest(content: bytes) -> Manifest:
-    return Manifest.model_validate(_figures(content))
+def read_manifest(content: bytes) -> AnyManifest:
+    """By the rules of the format that it names."""
+    if len(content) <= LARGEST_JSON and _format(content) == FORMAT_1:
+        return Manifest1.model_validate(canonical_json(content, canonical_1))
+    return Manifest.model_validate(canonical_json(content))
 
 
-def canonical_json(content: bytes) -> Any:
+def _format(content: bytes) -> Any:
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None  # which canonical_json explains
+    return value.get("format") if isinstance(value, dict) else None
+
+
+def canonical_json(content: bytes, form: Form = canonical) -> Any:
     """The value of a canonical JSON text; ValueError for any other text, so that one value has one text."""
     if len(content) > LARGEST_JSON:
         raise ValueError(f"larger than {LARGEST_JSON:,} bytes")
     try:
         value = json.loads(content)
-        same = to_bytes(value) == content
+        same = to_bytes(value if form is canonical_1 else json.loads(content, parse_int=_number), form) == content
     except (ValueError, RecursionError):
         raise ValueError("not readable as JSON") from None
     if not same:
@@ -90,18 +108,9 @@ def canonical_json(content: bytes) -> Any:
     return value
 
 
-def _figures(content: bytes) -> Any:
-    value = canonical_json(content)
-    if any(_EXPONENT.fullmatch(text) for text in _texts(value)):
-        raise ValueError("a figure with an exponent; figures are fractions such as 1/5")
-    return value
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(part)
+def _number(digits: str) -> int | float:
+    """RFC 8785 knows floats only: digits beyond 2⁵³ − 1 are those of a float, or not canonical."""
+    return int(digits) if abs(int(digits)) <= LARGEST_WHOLE else float(digits)
 
 
 def _plain(value: Any) -> Any:
@@ -111,22 +120,14 @@ def _plain(value: Any) -> Any:
         return [_plain(part) for part in value]
     if isinstance(value, datetime.date):
         return value.isoformat()
-    return float(value) if isinstance(value, Decimal) else value
+    is_last = isinstance(value, int) and abs(value) == LARGEST_WHOLE + 1  # the largest bound: a float holds it exactly
+    return float(value) if isinstance(value, Decimal) or is_last else value
 
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(part) for key, part in value.items()}
     return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
-
-
-def csv_bytes(records: pa.Table) -> bytes:
-    """Records as RFC 4180 text in UTF-8. No cell can be a formula: the domain refuses such labels and names."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(records.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in records.columns), strict=True))
-    return text.getvalue().encode()
 
 
 def read_table(content: bytes) -> pa.Table:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from steps_engine.evaluation.association import CLASSES, Association
-from steps_engine.evaluation.comparison import Comparison
-from steps_engine.evaluation.specks import BINS, Specks
+from steps_engine.evaluation.section import Distributions, Grid, Intervals, Picture, Scatter
 
 ORIGINAL, SYNTHETIC, QUIET = "#1b4965", "#d1603d", "#8d99ae"
-_STYLE = {
+_STYLE: Any = {  # of matplotlib, by its own names
     "svg.hashsalt": "steps",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -22,75 +23,91 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-_FAR = 10.0  # log odds beyond which the picture ends
 
 
-def score_distributions(specks: Specks) -> str:
-    def draw(axes) -> None:
-        edges = np.linspace(0, 1, BINS + 1)
+def draw_picture(picture: Picture) -> str:
+    """The SVG text of any kind of picture that a measure can ask for."""
+    match picture:
+        case Distributions():
+            return _distributions(picture)
+        case Scatter():
+            return _scatter(picture)
+        case Grid():
+            return _grid(picture)
+        case Intervals():
+            return _intervals(picture)
+
+
+def _distributions(picture: Distributions) -> str:
+    def draw(axes: Axes) -> None:
         for name, colour in (("original", ORIGINAL), ("synthetic", SYNTHETIC)):
-            axes.stairs(specks.histogram[name], edges, fill=True, alpha=0.45, color=colour, label=name)
-        axes.set(xlabel="score: estimated probability of being synthetic", ylabel="share of the records", xlim=(0, 1))
+            shares = picture.shares[name]
+            edges = np.linspace(0, 1, len(shares) + 1)
+            axes.stairs(shares, edges, fill=True, alpha=0.45, color=colour, label=name)
+        axes.set(xlabel=picture.x, ylabel=picture.y, xlim=(0, 1))
         axes.legend(frameon=False)
 
     return _svg(draw, 6.2, 3.0)
 
 
-def margin_scatter(points: dict[str, tuple[tuple[float, float], ...]]) -> str:
-    def draw(axes) -> None:
-        shares = np.array([pair for pairs in points.values() for pair in pairs])
+def _scatter(picture: Scatter) -> str:
+    def draw(axes: Axes) -> None:
+        shares = np.array([pair for pairs in picture.points.values() for pair in pairs])
         least = np.floor(np.log10(shares[shares > 0].min()))  # linear below this power of ten: empty cells stay visible
         axes.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8, zorder=0)
-        for ways, colour, size in (("2", SYNTHETIC, 7), ("1", ORIGINAL, 18)):
-            pairs = np.array(points[ways]).reshape(-1, 2)
-            axes.scatter(*pairs.T, s=size, color=colour, alpha=0.5, linewidths=0, label=f"{ways}-way cells")
+        looks = zip(picture.points.items(), ((ORIGINAL, 18), (SYNTHETIC, 7), (QUIET, 7)), strict=False)
+        for (name, points), (colour, size) in reversed(list(looks)):  # the most important last, on top
+            pairs = np.array(points).reshape(-1, 2)
+            axes.scatter(pairs[:, 0], pairs[:, 1], s=size, color=colour, alpha=0.5, linewidths=0, label=name)
         axes.set_xscale("symlog", linthresh=10**least, linscale=0.4)
         axes.set_yscale("symlog", linthresh=10**least, linscale=0.4)
         ticks = [0, *10 ** np.arange(least, 1)]
         axes.set_xticks(ticks)
         axes.set_yticks(ticks)
-        axes.set(xlabel="share in the original", ylabel="share in the first synthetic set", xlim=(0, 1.2), ylim=(0, 1.2))
+        axes.set(xlabel=picture.x, ylabel=picture.y, xlim=(0, 1.2), ylim=(0, 1.2))
         axes.legend(frameon=False, loc="upper left")
 
     return _svg(draw, 4.4, 4.2)
 
 
-def p_value_classes(association: Association) -> str:
-    def draw(axes) -> None:
-        table = np.array(association.classes)
+def _grid(picture: Grid) -> str:
+    def draw(axes: Axes) -> None:
+        table, size = np.array(picture.counts), len(picture.classes)
         axes.pcolormesh(table / max(table.max(), 1), cmap="Blues", vmin=0, vmax=1.4)
         for (row, column), count in np.ndenumerate(table):
-            axes.text(column + 0.5, row + 0.5, count, ha="center", va="center", weight="bold" if row == column else "normal")
-        axes.set_xticks(np.arange(4) + 0.5, CLASSES)
-        axes.set_yticks(np.arange(4) + 0.5, CLASSES)
-        axes.set(xlabel="p-value, synthetic", ylabel="p-value, original", ylim=(4, 0), aspect="equal")
+            weight = "bold" if row == column else "normal"
+            axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", weight=weight)
+        axes.set_xticks(np.arange(size) + 0.5, picture.classes)
+        axes.set_yticks(np.arange(size) + 0.5, picture.classes)
+        axes.set(xlabel=picture.x, ylabel=picture.y, ylim=(size, 0), aspect="equal")
 
     return _svg(draw, 4.4, 4.2)
 
 
-def interval_forest(comparison: Comparison) -> str:
-    def draw(axes) -> None:
-        shown = [c for c in comparison.coefficients if c.original or c.synthetic]
-        bounded = [e for c in shown if not c.separated for i in (c.original, c.synthetic) if i for e in (i.low, i.high)]
-        low, high = (min(bounded, default=-1.0), max(bounded, default=1.0))
-        edge = 0.05 * (high - low) or 1.0
-        low, high = low - edge, high + edge
-        if comparison.kind == "logistic":
-            low, high = np.clip((low, high), -_FAR, _FAR)
-        for place, coefficient in enumerate(shown):
-            for shift, colour, found in ((-0.15, ORIGINAL, coefficient.original), (0.15, SYNTHETIC, coefficient.synthetic)):
+def _intervals(picture: Intervals) -> str:
+    def draw(axes: Axes) -> None:
+        for place, (_, original, synthetic, _) in enumerate(picture.rows):
+            for shift, colour, found in ((-0.15, ORIGINAL, original), (0.15, SYNTHETIC, synthetic)):
                 if found:
                     axes.plot([found.low, found.high], [place + shift] * 2, color=colour, linewidth=1.6)
                     axes.plot(found.estimate, place + shift, "o", color=colour, markersize=3)
         axes.axvline(0, color=QUIET, linewidth=0.8, zorder=0)
-        names = [_plain(c.name) + (" (separated)" if c.separated else "") for c in shown]
-        axes.set_yticks(range(len(shown)), names)
-        axes.set(xlabel="coefficient, 95% interval (clipped to the picture)", xlim=(low, high), ylim=(len(shown), -1))
+        axes.set_yticks(range(len(picture.rows)), [_plain(name) for name, *_ in picture.rows])
+        axes.set(xlabel=picture.x, xlim=_reach(picture), ylim=(len(picture.rows), -1))
         axes.plot([], [], color=ORIGINAL, label="original")
         axes.plot([], [], color=SYNTHETIC, label="synthetic")
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.02), ncols=2)
 
-    return _svg(draw, 7.6, 1.2 + 0.22 * len(comparison.coefficients))
+    return _svg(draw, 7.6, 1.2 + 0.22 * len(picture.rows))
+
+
+def _reach(picture: Intervals) -> tuple[float, float]:
+    """Wide enough for the intervals that count, and no wider than the picture may be."""
+    counted = [ends for _, *ends, counts in picture.rows if counts]
+    bounded = [edge for ends in counted for found in ends if found for edge in (found.low, found.high)]
+    low, high = min(bounded, default=-1.0), max(bounded, default=1.0)
+    edge, far = 0.05 * (high - low) or 1.0, picture.farthest or math.inf
+    return max(low - edge, -far), min(high + edge, far)
 
 
 def _plain(name: str) -> str:
@@ -98,7 +115,7 @@ def _plain(name: str) -> str:
     return name.replace("[T.", "=").replace("[", "=").replace("]", "").replace("$", r"\$")
 
 
-def _svg(draw: Callable, width: float, height: float) -> str:
+def _svg(draw: Callable[[Axes], None], width: float, height: float) -> str:
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,9 @@ from schemas.budget import show_nanos
 from schemas.manifest import Manifest
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.cascade import tables as forest
-from steps_engine.methods.tree.branches import Branches, read_branches
-from steps_engine.methods.tree.check import held_and_sampled
+from steps_engine.methods.registry import method_of
+from steps_engine.methods.views import Margin
 from tasks.publishing import bundle, pictures
-from tasks.publishing.margins import Margin, margins
-from tasks.verify.records import coded
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
@@ -36,63 +33,22 @@ WHAT = {
 
 def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, bytes]) -> bytes:
     """index.html from the manifest (as far as it is known), the plan, the domain and the public tables."""
-    shown = _forest_views(plan, domain, tables) if plan.has_forest else _tree_views(plan, domain, tables)
-    return (
-        _template()
-        .render(
-            manifest=manifest,
-            plan=plan,
-            domain=domain,
-            **shown,
-            budget=_budget(manifest),
-            draws=list(_draw_rows(plan)),
-            files=list(_file_rows(manifest)),
-        )
-        .encode()
+    method = method_of(plan)
+    view = method.view(domain, plan, {stage: bundle.read_table(content) for stage, content in tables.items()})
+    page = _template().render(
+        manifest=manifest,
+        plan=plan,
+        domain=domain,
+        view=view,
+        total=view.total,
+        margins=list(_margin_views(view.margins, view.total.estimate)),
+        tree=pictures.tree_picture(view.tree) if view.tree else None,
+        network=pictures.network_picture(view.network) if view.network else None,
+        budget=_budget(manifest),
+        draws=list(_draw_rows(plan, method.sketch(plan).draws)),
+        files=list(_file_rows(manifest)),
     )
-
-
-def _tree_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
-    """One tree over all attributes."""
-    branches = read_branches(domain, plan, bundle.read_table(tables["tree"]))
-    counts, _ = held_and_sampled(bundle.read_table(tables["consistent-counts"]), plan)
-    estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
-    whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
-    return {
-        "total": {"estimate": float(estimate[0]), "error": float(error[0]), "rows": [int(row[0]) for row in whole]},
-        "margins": list(_margin_views(margins(branches, plan, estimate, whole), float(estimate[0]))),
-        "tree": pictures.tree_picture(branches, estimate, error),
-        "network": None,
-        "sampled": _sampled(plan, domain, branches) if plan.sparse else None,
-    }
-
-
-def _sampled(plan: Plan, domain: Domain, branches: Branches) -> dict[str, Any]:
-    """What a reader must know of cells that were too many to list."""
-    names = [name for j, name in enumerate(domain.names) if j not in branches.fixed]
-    return {"threshold": plan.count_draw(len(plan.layers), 1, "leaves").threshold, "names": names}
-
-
-def _forest_views(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> dict[str, Any]:
-    """One tree per attribute: margins from each attribute's own histograms, and who was split on whom."""
-    trees = forest.read_trees(domain, bundle.read_table(tables["tree"]))
-    drawn = forest.read_noisy(domain, trees, bundle.read_table(tables["noisy-counts"]))
-    sets = [coded(bundle.read_table(tables[f"synthetic-{i}"]), domain) for i in range(1, plan.sets + 1)]
-    found = [
-        Margin(
-            domain.names[j], domain.attributes[j].labels, estimate, error,
-            np.mean([np.bincount(codes[:, j], minlength=domain.sizes[j]) for codes in sets], axis=0),
-        )
-        for j, estimate, error in forest.margins(plan, drawn)
-    ]  # fmt: skip
-    total, error = forest.total_with_error(plan, drawn)
-    return {
-        "total": {"estimate": total, "error": error, "rows": [len(codes) for codes in sets]},
-        "margins": list(_margin_views(found, total)),
-        "tree": None,
-        "sampled": None,
-        "network": pictures.network_picture(domain, trees),
-    }
+    return page.encode()
 
 
 def _template() -> jinja2.Template:
@@ -103,7 +59,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("release.html")
 
 
-def _margin_views(found: list[Margin], rows: float) -> Iterator[dict[str, Any]]:
+def _margin_views(found: Sequence[Margin], rows: float) -> Iterator[dict[str, Any]]:
     """The best measured attribute first, each with a word on how far it can be trusted."""
     rows = max(rows, 1.0)
     noise = [pictures.Z * float(margin.error.max()) * len(margin.labels) / rows for margin in found]
@@ -123,41 +79,21 @@ def _budget(manifest: Manifest) -> dict[str, Any]:
     return {"granted": show_nanos(charge.granted_after), "parts": shown}
 
 
-def _draw_rows(plan: Plan) -> Iterator[dict[str, Any]]:
+def _draw_rows(plan: Plan, said: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Draws that differ in nothing but the set they serve, as one row."""
-    groups: dict[tuple, list] = {}
+    groups: dict[tuple[tuple[str, Any], ...], list[Draw]] = {}
     for draw in plan.draws:
         groups.setdefault(tuple(draw.model_dump(exclude={"set", "name"}).items()), []).append(draw)
     for draws in groups.values():
         draw = draws[0]
-        what = f"election below layer {draw.layer}" if draw.kind == "election" else f"counts of layer {draw.layer}"
-        early = not plan.has_forest and draw.layer < len(plan.layers) and draw.nodes == "leaves"
         yield {
-            "what": _tree_draw(draw) if plan.has_forest else what + _rest(draw, early),
-            "sets": "all" if draw.set is None else _runs([draw.set for draw in draws]),
+            "what": said[draw.name],
+            "sets": "all" if draw.set is None else _runs([draw.set for draw in draws if draw.set is not None]),
             "mechanism": draw.mechanism.replace("_", "-"),
             "sensitivity": str(draw.sensitivity),
             "epsilon": str(draw.epsilon),
             "scale": str(draw.scale),
         }
-
-
-def _rest(draw: Draw, early: bool) -> str:
-    return ", branches that end here" if early else f", kept from {draw.threshold:,}" if draw.threshold else ""
-
-
-def _tree_draw(draw: Draw) -> str:
-    """
-    >>> from fractions import Fraction
-    >>> draw = Draw(name="", kind="count", mechanism="two_sided_geometric", layer=2, set=None, tree="age", nodes="leaves",
-    ...             sensitivity=1, epsilon=1, scale=1)
-    >>> _tree_draw(draw)
-    'age: histograms below 2 elections'
-    """
-    if draw.tree is None:
-        return f"election {draw.layer + 1} over all attributes" if draw.kind == "election" else "number of rows"
-    what = f"election {draw.layer + 1}" if draw.kind == "election" else f"histograms below {draw.layer} elections"
-    return f"{draw.tree}: {what}"
 
 
 def _runs(sets: list[int]) -> str:

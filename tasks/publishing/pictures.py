@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from schemas.spec.domain import Domain
-from steps_engine.methods.cascade.tables import Trees
-from steps_engine.methods.tree.branches import Branches
-from tasks.publishing.margins import Margin
+from steps_engine.methods.views import Branch, Dependent, Margin
 
 Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
 MOST_BARS = 24
-MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the tree's picture
 
 
 def margin_picture(margin: Margin) -> dict[str, Any]:
@@ -37,16 +32,11 @@ def margin_picture(margin: Margin) -> dict[str, Any]:
     return {"kind": "bars" if len(rows) <= MOST_BARS else "band", "rows": rows, "top": top}
 
 
-def network_picture(domain: Domain, trees: Trees) -> dict[str, Any]:
-    """Attributes one below another in their order; an arc for every predecessor on which an attribute's tree is split."""
-    row = {tree.attribute: number for number, tree in enumerate(trees)}
-    arcs = []
-    for tree in trees:
-        layers = reversed([*enumerate(tree.layers)])  # the first layer that splits on j wins
-        deep = {j: depth for depth, layer in layers for split in np.unique(layer) for j in tree.splits[split]}
-        arcs += [{"from": row[j], "to": row[tree.attribute], "first": depth == 0} for j, depth in sorted(deep.items())]
-    names = [{"name": domain.names[tree.attribute], "leaves": tree.leaves, "categories": tree.categories} for tree in trees]
-    return {"names": names, "arcs": arcs}
+def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
+    """Attributes one below another in their order; an arc for every predecessor on which an attribute was split."""
+    row = {each.name: number for number, each in enumerate(network)}
+    arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
+    return {"names": network, "arcs": arcs}
 
 
 @dataclass
@@ -62,49 +52,15 @@ class Shown:
     children: list[Shown] = field(default_factory=list)
 
 
-def tree_picture(branches: Branches, estimate: np.ndarray, error: np.ndarray) -> dict[str, Any]:
-    """The top of the tree: the largest children of each node, as many layers as fit, and how many more there are."""
-    starts = np.cumsum([0, 1, *(len(nodes) for nodes in branches.layers)])
-    total = max(float(estimate[0]), 1.0)
-    root = Shown("everyone", _with_error(estimate[0], error[0]), 1.0, 0)
-    front, depth = [(root, 0)], 0
-    while depth < len(branches.layers):
-        grown = [(shown, *_children(branches, depth, node, estimate[starts[depth + 1] :])) for shown, node in front]
-        crowded = any(len(children) > CROWD for _, children, _ in grown)
-        if crowded or (depth and sum(min(len(children), MOST_CHILDREN) for _, children, _ in grown) > MOST_ROWS):
-            what = "cells" if depth + 1 == len(branches.layers) else "nodes"
-            for shown, children, _ in grown:
-                shown.children = [Shown(f"{len(children):,} {what}", "", 0.0, depth + 1, stub=True)] if len(children) else []
-            break
-        front = []
-        for shown, children, largest in grown:
-            for child in sorted(largest.tolist()):
-                at = int(starts[depth + 1]) + child
-                label = _label(branches, depth, child)
-                one = Shown(label, _with_error(estimate[at], error[at]), max(float(estimate[at]), 0.0) / total, depth + 1)
-                shown.children.append(one)
-                front.append((one, child))
-            if len(children) > len(largest):
-                shown.children.append(Shown(f"{len(children) - len(largest):,} more", "", 0.0, depth + 1, stub=True))
-        depth += 1
-    return _laid_out(root)
+def tree_picture(root: Branch) -> dict[str, Any]:
+    """A tree's branches from left to right."""
+    return _laid_out(_shown(root, 0))
 
 
-def _children(branches: Branches, depth: int, node: int, estimate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All children of a node in the layer below, and the largest few of them."""
-    parent = branches.layers[depth].parent
-    children = np.arange(*np.searchsorted(parent, [node, node + 1]))
-    return children, children[np.argsort(-estimate[children], kind="stable")[:MOST_CHILDREN]]
-
-
-def _label(branches: Branches, depth: int, child: int) -> str:
-    """The categories that tell a node from its siblings, such as `voted: yes`."""
-    nodes, domain = branches.layers[depth], branches.space.domain
-    code, parts = int(nodes.code[child]), []
-    for j in reversed(branches.splits[int(nodes.split[child])]):
-        code, digit = divmod(code, domain.sizes[j])
-        parts.insert(0, f"{domain.names[j]}: {domain.attributes[j].labels[digit]}")
-    return " · ".join(parts) or "everyone, measured"
+def _shown(branch: Branch, depth: int) -> Shown:
+    value = "" if branch.stub else _with_error(branch.estimate, branch.error)
+    children = [_shown(child, depth + 1) for child in branch.children]
+    return Shown(branch.label, value, branch.share, depth, stub=branch.stub, children=children)
 
 
 def _with_error(estimate: float, error: float) -> str:

@@ -14,18 +14,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from schemas.errors import EvidenceBroken
-from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, composition_of, guarantee_of
+from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, guarantee_of
+from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.spec.release import Release
+from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
+from tasks.publishing.formats import FORMATS
 from tasks.publishing.page import make_page
 from tasks.stores.artifacts import Reference
-from tasks.stores.entries import Entry, content_hash
+from tasks.stores.entries import Entry, KnownHead
 from tasks.stores.files import alone, disk_faults, sync_folder
 from tasks.stores.home import Home
 from tasks.stores.keys import signing_key
+from tasks.stores.public_chain import public_chain
 from tasks.verify.bundle import holds, verify_bundle
 
 PACKAGE = "steps-release"
@@ -37,7 +42,7 @@ class Bundle:
     """A published release. `manifest_hash` is what the ledger records."""
 
     folder: Path
-    manifest: Manifest
+    manifest: bundle.AnyManifest
     manifest_hash: str
 
 
@@ -95,9 +100,9 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     """Every file of the bundle, the manifest and its signature last."""
     key = signing_key(home)
     files = {f"{stage}.parquet": content for stage, content in tables.items()}
-    if "csv" in release.spec.formats:
+    for form in map(FORMATS.named, release.spec.formats):
         sets = (f"synthetic-{number}" for number in range(1, plan.sets + 1))
-        files |= {f"{stage}.csv": bundle.csv_bytes(bundle.read_table(tables[stage])) for stage in sets}
+        files |= {f"{stage}{form.suffix}": form.write(tables[stage]) for stage in sets}
     files[bundle.DOMAIN] = bundle.domain_bytes(release.domain)
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
@@ -112,7 +117,7 @@ def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manife
         format=FORMAT,
         release=plan.release,
         population=plan.population,
-        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        made_at=_today(),
         guarantee=guarantee_of(plan),
         composition=composition_of(plan),
         draws=plan.draws,
@@ -122,6 +127,11 @@ def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manife
         code=code_facts(),
         files={name: bundle.facts_of(content) for name, content in files.items()},
     )
+
+
+def _today() -> str:
+    """The day, in UTC: a finer time would tell how long the run took, which depends on the records."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def _publish_new(home: Home, final: Path, files: dict[str, bytes]) -> None:
@@ -144,9 +154,16 @@ def _published(final: Path, plan: Plan, references: Sequence[Reference], proof: 
     manifest = bundle.read_manifest(content)
     artifacts = {f"{reference.stage}.parquet": reference.digest for reference in references}
     same_files = all(manifest.files[name].sha256 == digest for name, digest in artifacts.items())
-    if not same_files or (manifest.plan_hash, manifest.ledger.charge) != (plan.hash, proof.charge):
+    same_charge = _without_place(manifest.ledger.charge) == _without_place(proof.charge)
+    if not same_files or not same_charge or manifest.plan_hash != plan.hash:
         raise EvidenceBroken(f"{final} holds another release under this name. It stays as it is; choose another name.")
     return Bundle(final, manifest, hashlib.sha256(content).hexdigest())
+
+
+def _without_place(charge: ChargeEntry | ChargeEntry1) -> dict[str, Any]:
+    """A charge's own words, the same in every format; its place in the chain is checked by what the ledger holds."""
+    own = charge.model_dump(exclude={"seq", "at", "date", "hidden"})
+    return own | {"date": charge.at[:10] if isinstance(charge, ChargeEntry1) else charge.date}
 
 
 def _must_verify(home: Home, folder: Path) -> None:
@@ -158,34 +175,38 @@ def _must_verify(home: Home, folder: Path) -> None:
 
 
 def charge_proof(entries: Sequence[Entry], release: str) -> LedgerProof:
-    """The release's last charge and its way to the newest of `entries`, which must be the whole ledger in order."""
-    place = max(i for i, entry in enumerate(entries) if entry.kind == "charge" and entry.release == release)
-    charge, later, head = entries[place], entries[place + 1 :], entries[-1]
+    """The release's last charge and its way to the public head of `entries`, which must be the whole ledger in order."""
+    chain = public_chain(entries)
+    mine = {"kind": "charge", "release": release}
+    place = max(i for i, entry in enumerate(chain) if mine.items() <= entry.content.items())
+    head_seq, head = chain[-1].head
     return LedgerProof(
-        charge=ChargeEntry(**charge.public_fields()),
-        previous=charge.previous,
-        later=tuple(content_hash(entry.public_fields()) for entry in later),
-        head_seq=head.seq,
-        head=head.hash,
+        charge=ChargeEntry.model_validate(chain[place].content),
+        previous=chain[place].previous,
+        later=tuple(entry.content_hash for entry in chain[place + 1 :]),
+        head_seq=head_seq,
+        head=head,
     )
 
 
-def published_heads(home: Home) -> list[tuple[str, int, str]]:
+def published_heads(home: Home) -> list[KnownHead]:
     """The ledger heads that published manifests know: a ledger that lacks one is an old copy."""
     heads = []
     for path in sorted(home.public.glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
         try:
-            proof = bundle.read_manifest(path.read_bytes()).ledger
+            manifest = bundle.read_manifest(path.read_bytes())
         except (OSError, ValueError):
             raise EvidenceBroken(f"{path} cannot be read. Restore the bundle from its backup.") from None
-        heads.append((f'the bundle "{path.parent.name}"', proof.head_seq, proof.head))
+        source, proof = f'the bundle "{path.parent.name}"', manifest.ledger
+        is_old = isinstance(manifest, Manifest1)
+        heads.append(KnownHead(source, proof.head_seq, proof.head, "own" if is_old else "public"))
     return heads
 
 
 def code_facts() -> Code:
     """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
-    needed = (text for text in importlib.metadata.requires(PACKAGE) if "extra ==" not in text)
-    names = (re.match(r"[A-Za-z0-9._-]+", text).group() for text in needed)
+    needed = (text for text in importlib.metadata.requires(PACKAGE) or () if "extra ==" not in text)
+    names = (found.group() for text in needed if (found := re.match(r"[A-Za-z0-9._-]+", text)))
     return Code(
         package=PACKAGE,
         version=importlib.metadata.version(PACKAGE),

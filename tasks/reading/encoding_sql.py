@@ -52,12 +52,21 @@ def keys(domain: Domain) -> str:
     return ", ".join(f"q{j}" for j in range(len(domain.attributes)))
 
 
+def code_names(domain: Domain) -> str:
+    return ", ".join(f"k{j}" for j in range(len(domain.attributes)))
+
+
 def cells_sql(keyed: str, source: Source, domain: Domain) -> str:
     """Occupied cells of keyed rows, their codes packed into b0, b1, …, each with its number n of records."""
     distinct = f"(SELECT {keys(domain)}, count(*) AS records FROM {keyed} GROUP BY ALL)"
+    return packed_cells(coded_rows(distinct, source, domain), domain)
+
+
+def packed_cells(coded: str, domain: Domain) -> str:
+    """Occupied cells of coded rows, each of which stands for so many `records`."""
     packed = [" + ".join(f"{stride} * k{j}::BIGINT" for j, stride in word) for word in words(domain)]
     columns = ", ".join(f"{word} AS b{i}" for i, word in enumerate(packed))
-    return f"SELECT {columns}, sum(records)::BIGINT AS n FROM {coded_rows(distinct, source, domain)} GROUP BY ALL"
+    return f"SELECT {columns}, sum(records)::BIGINT AS n FROM {coded} GROUP BY ALL"
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from schemas.spec.release import Release
-from tasks.reading.encoding_sql import cells_sql, keyed_rows, words
+from tasks.reading.encoding_sql import words
+from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_files, open_source, short_lived
 from tasks.stages.discretize import answer, counts_of, keep_counts, must_be_readable
 from tasks.stores.artifacts import Reference
 from tasks.stores.files import keep, private_folder, temporary
 from tasks.stores.home import Home
+from tasks.stores.keys import secret_key
 
 MOST_PARTS = 64
 
@@ -26,10 +28,11 @@ MOST_PARTS = 64
 def shares_of_source(release: Release) -> list[tuple[str, ...]]:
     """The source's files, in shares that can be counted apart.
 
-    Which records of a person are dropped depends on all of that person's, in whichever files: then there is one share.
+    Whether a person's records keep the bound depends on all of that person's, in whichever files: where a column names
+    the person there is one share.
     """
     files = open_source(release.source).files
-    parts = 1 if release.domain.unit.excess == "drop" else min(MOST_PARTS, len(files))
+    parts = 1 if release.domain.unit.column is not None else min(MOST_PARTS, len(files))
     return [files[i::parts] for i in range(parts)]
 
 
@@ -44,8 +47,8 @@ def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) 
     """Count the cells of some files of the source; done twice, it gives the same."""
     source, domain, final = open_files(files, release.source), release.domain, Path(part)
     must_be_readable(source, domain)
-    cells = cells_sql(keyed_rows(source, domain), source, domain)
-    found = answer(cells, source, domain, private_folder(home.confidential / release.name))
+    scratch = private_folder(home.confidential / release.name)
+    found = answer(bounded_cells(source, domain), source, domain, scratch, secret_key(home, "excess"))
     with temporary(final.parent) as file:
         pq.write_table(found, file, compression="zstd")
         keep(file, final)

@@ -81,6 +81,7 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     stands_for = attribute.categories if attribute.kind in ("categorical", "ordinal") else attribute.edge_values[:-1].tolist()
     usual = [code for code in rows if code < attribute.size][:EXAMPLES]
     values: list[Any] = [stands_for[code] if code < attribute.present else None for code in usual]
+    values += [] if rows else [stands_for[0]]  # of no record every expectation about values holds, as of a value of the domain
     findings = {}
     for i, problem in enumerate(PROBLEMS):
         if attribute.size + i in rows:
@@ -89,7 +90,7 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
             values += {"missing": [None], "unreadable": [], "outside": extremes}[problem]
     unreadable = findings.get((attribute.name, "unreadable"), Finding(0)).rows
     read = {} if attribute.kind in ("categorical", "ordinal") else {names.unreadable_in(attribute.name): [unreadable]}
-    return Profile({attribute.name: values} | (read if rows else {}), findings)
+    return Profile({attribute.name: values} | read, findings)
 
 
 def _look(
@@ -123,17 +124,20 @@ def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     unit = domain.unit
     if unit.column is None:
         return Profile()
-    person = f"c{source.names.index(unit.column)}"
+    person, bound = f"c{source.names.index(unit.column)}", unit.rows_per_person
+    breaks = f"n <> {bound}" if unit.exactly else f"n > {bound}"
     sql = (
-        "SELECT coalesce(max(n) FILTER (person IS NOT NULL), 0) AS most, "
+        f"SELECT coalesce(min(n) FILTER (person IS NOT NULL), {bound}) AS least, "  # without people, nobody breaks the bound
+        f"coalesce(max(n) FILTER (person IS NOT NULL), {bound}) AS most, "
         "coalesce(sum(n) FILTER (person IS NULL), 0)::BIGINT AS without, "
-        f"coalesce(sum(n) FILTER (person IS NOT NULL AND n > {unit.rows_per_person}), 0)::BIGINT AS excess "
+        f"coalesce(sum(n) FILTER (person IS NOT NULL AND {breaks}), 0)::BIGINT AS broken "
         f"FROM (SELECT {person} AS person, count(*) AS n FROM {source.relation()} GROUP BY 1)"
     )
     [found] = query(connection, sql).to_pylist()
-    most = Finding(found["excess"], (f"one person has {found['most']:,} records",))
-    findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): most}
-    return Profile({names.PERSON_ROWS: [found["most"]], names.NO_PERSON: [found["without"]]}, findings)
+    numbers = sorted({found["most"], found["least"]} if unit.exactly else {found["most"]})
+    some = tuple(f"one person has {number:,} records" for number in numbers if number != bound or not unit.exactly)
+    findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): Finding(found["broken"], some)}
+    return Profile({names.PERSON_ROWS: numbers, names.NO_PERSON: [found["without"]]}, findings)
 
 
 def _short(text: str | None) -> str:

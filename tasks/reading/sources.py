@@ -5,28 +5,23 @@ What is said here reaches terminals and logs, so it names files and limits; neve
 
 from __future__ import annotations
 
-import csv
 import glob
-import io
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
-from typing import Literal
 
 import duckdb
 import pyarrow as pa
 
 from schemas.errors import InfrastructureFault, SpecError
-from schemas.expectations import AS_WRITTEN
-from tasks.reading.parquet_footer import MAGIC, MOST_COLUMNS, parquet_columns
+from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, format_of, titles
 
-HEAD = 1 << 20  # bytes of a CSV file looked at before it is read
 LOCK = ".lock"
 MEMORY = "512MB"
 THREADS = 2
@@ -34,11 +29,11 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class Source:
-    """Files that hold one table: all Parquet or all CSV, with the same columns in the same order."""
+    """Files that hold one table: all of one format, with the same columns in the same order."""
 
     files: tuple[str, ...]
-    format: Literal["parquet", "csv"]
-    columns: tuple[tuple[str, str], ...]  # (name, what it holds)
+    format: str
+    columns: Columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,14 +42,7 @@ class Source:
     def relation(self) -> str:
         """The table as SQL, its columns called c0, c1, … so that no name from a file is ever part of a query."""
         files = f"[{', '.join(map(literal, self.files))}]"
-        aliases = [f"c{i}" for i in range(len(self.columns))]
-        if self.format == "parquet":
-            return f"read_parquet({files}, union_by_name=true, hive_partitioning=false) AS t({', '.join(aliases)})"
-        columns = ", ".join(f"'{alias}': 'VARCHAR'" for alias in aliases)
-        return (
-            f"read_csv({files}, columns={{{columns}}}, auto_detect=false, header=true, delim=',', quote='\"', escape='\"', "
-            "nullstr='', encoding='utf-8', strict_mode=true, null_padding=false, hive_partitioning=false)"
-        )
+        return FORMATS.named(self.format).relation(files, [f"c{i}" for i in range(len(self.columns))])
 
 
 class ReadingFailed(Exception):
@@ -81,18 +69,19 @@ def open_source(path: Path | str) -> Source:
 
 def open_files(files: tuple[str, ...], path: Path | str) -> Source:
     """These files as one table; `path` is what was asked for."""
-    formats = {file: _format(file) for file in files}
-    if len(set(formats.values())) > 1:
-        raise SpecError(f"source {path}: Parquet and CSV files together; give files of one format.")
-    format_ = formats[files[0]]
-    columns = parquet_columns(files) if format_ == "parquet" else [_csv_columns(file) for file in files]
-    for file, found in zip(files, columns, strict=True):
-        if found != columns[0]:
+    found = {format_.name: format_ for format_ in map(_format, files)}
+    if len(found) > 1:
+        mixed = " and ".join(format_.title for format_ in sorted(found.values(), key=lambda each: each.place))
+        raise SpecError(f"source {path}: {mixed} files together; give files of one format.")
+    (format_,) = found.values()
+    columns = format_.columns(files)
+    for file, named in zip(files, columns, strict=True):
+        if named != columns[0]:
             raise SpecError(
                 f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
                 "types; give files of one shape."
             )
-    return Source(files, format_, columns[0])
+    return Source(files, format_.name, columns[0])
 
 
 def _files(path: str) -> tuple[str, ...]:
@@ -103,59 +92,36 @@ def _files(path: str) -> tuple[str, ...]:
     files = tuple(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
     if not files:
         what = "a folder without files" if os.path.isdir(path) else "no such file, folder or match"
-        raise SpecError(f"source {path}: {what}; give Parquet or CSV: a file, a folder or a glob.")
+        raise SpecError(f"source {path}: {what}; give {titles('or')}: a file, a folder or a glob.")
     for file in files:
         if glob.has_magic(file):
             raise SpecError(f"source {file}: a path with *, ? or [ cannot be read safely; rename it.")
     return files
 
 
-def _format(file: str) -> Literal["parquet", "csv"]:
-    """By content where it speaks (Parquet begins and ends with PAR1), by suffix otherwise."""
-    head, tail = _ends(file)
-    suffix = Path(file).suffix.lower()
-    if head == tail == MAGIC:
-        return "parquet"
-    if not head:
+def _format(file: str) -> SourceFormat:
+    """By content where it speaks, by suffix otherwise."""
+    ends = _ends(file)
+    if not ends.first:
         raise SpecError(f"source {file}: the file is empty; not even a header stands in it.")
-    if suffix in (".parquet", ".pq") or head == MAGIC:
-        raise SpecError(f"source {file}: not a whole Parquet file (its first or last bytes are wrong); write it again.")
-    if suffix != ".csv":
-        raise SpecError(f"source {file}: neither Parquet nor CSV (a CSV file is named .csv); convert it.")
-    return "csv"
+    found = format_of(ends)
+    if found is None:
+        hints = "; ".join(each.known_by for each in FORMATS.entries() if each.known_by)
+        raise SpecError(f"source {file}: neither {titles('nor')} ({hints}); convert it.")
+    return found
 
 
-def _ends(file: str) -> tuple[bytes, bytes]:
+def _ends(file: str) -> Ends:
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
-            raise SpecError(f"source {file}: not a regular file; give Parquet or CSV files.")
+            raise SpecError(f"source {file}: not a regular file; give {titles('or')} files.")
         with open(file, "rb") as stream:
             head = stream.read(4)
             stream.seek(-min(4, os.fstat(stream.fileno()).st_size), os.SEEK_END)
-            return head, stream.read(4)
+            return Ends(file, head, stream.read(4))
     except OSError as error:
         reason = error.strerror
     raise SpecError(f"source {file}: cannot be read ({reason}); check the path and its permissions.")
-
-
-def _csv_columns(file: str) -> tuple[tuple[str, str], ...]:
-    """The names in a CSV header (comma, double quotes, UTF-8 with or without a byte order mark)."""
-    with open(file, "rb") as stream:
-        head = stream.read(HEAD)
-    whole = len(head) < HEAD
-    try:
-        text = head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        cut = not whole and error.start > len(head) - 4 and error.reason == "unexpected end of data"
-        text = head[: error.start].decode("utf-8-sig") if cut else None
-    if text is None or "\0" in text:
-        raise SpecError(f"source {file}: not UTF-8 text; convert it to UTF-8.")
-    if not whole and "\n" not in text:
-        raise SpecError(f"source {file}: the first line is longer than {HEAD:,} bytes; is this a CSV file?")
-    names = next(csv.reader(io.StringIO(text, newline="")), [])
-    if len(names) > MOST_COLUMNS:
-        raise SpecError(f"source {file}: more than {MOST_COLUMNS:,} columns.")
-    return tuple((name, AS_WRITTEN) for name in names)  # types learnt from records would leak
 
 
 @contextmanager
@@ -172,7 +138,7 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
         yield connection
 
 
-_LOCKED_DOWN = {
+_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
     "threads": THREADS,
     "preserve_insertion_order": False,
@@ -183,10 +149,10 @@ _LOCKED_DOWN = {
 }
 
 
-def query(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+def query(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[str] = ()) -> pa.Table:
     """The answer as an Arrow table. DuckDB's error texts quote records, so none of them leaves, not even as a context."""
     try:
-        return connection.execute(sql).to_arrow_table()
+        return connection.execute(sql, values).to_arrow_table()
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
     except duckdb.Error as error:

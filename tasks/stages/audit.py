@@ -33,7 +33,7 @@ def check_ledger(home: Home) -> list[str]:
         problems = [*ledger.verify(ledger.anchor), str(error)]
     for entry in ledger.entries():
         if entry.kind == "publish":
-            manifest = home.public / entry.release / bundle.MANIFEST
+            manifest = home.public / (entry.release or "") / bundle.MANIFEST
             found = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
             if found != entry.details["manifest_hash"]:
                 problems.append(f"{manifest} is missing or not the one that the ledger says was published")

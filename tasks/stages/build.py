@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
-from tasks.stages.charge import Paid
+from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
-def build_tree(home: Home, release: Release, plan: Reference, cells: Reference, paid: Paid) -> Reference:
+def build_tree(home: Home, release: Release, plan: Reference, cells: Reference, charged: ChargedPlan) -> Reference:
     """Grow what the plan prescribes, or find it."""
     store = Store(home)
     planned = load_plan(store, plan)
-    paid.must_cover(planned)
+    charged.must_cover(planned)
     if found := store.find(release.name, "tree"):
         return found
-    method = decomposition_of(planned)
-    counts = Counts.from_table(release.domain, store.read(cells)) if planned.election else None
+    method = method_of(planned)
+    counts = Counts.from_table(release.domain, store.read(cells)) if planned.structure_is_drawn else None
     tree = method.build(release.domain, planned, counts, SystemRandomness())
     return store.write(release.name, "tree", tree, method.schemas(planned)["tree"], "public")

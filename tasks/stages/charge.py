@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import InitVar, dataclass
+from enum import Enum
+from typing import Any, final
 
 from schemas.budget import parse_nanos
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
@@ -18,21 +19,37 @@ from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
 
 
-@dataclass(frozen=True)
-class Paid:
-    """A durable charge: `new` is False when an earlier run paid; `attempt` is above 1 after a burnt charge."""
+class _Till(Enum):
+    """What only this module hands over: a ChargedPlan comes from a charge."""
 
-    plan_hash: str
+    CHARGED = "charged"
+
+
+@final
+@dataclass(frozen=True)
+class ChargedPlan:
+    """A plan that is paid for: `new` is False when an earlier run paid; `attempt` is above 1 after a burnt charge.
+
+    Building and sanitizing take nothing else, so that forgetting to pay is an error of types. Made by `charge` alone;
+    `dataclasses.replace` cannot make another of it, and a copy sent to another process stays what it is.
+    """
+
+    plan: Plan
     new: bool
     attempt: int
+    till: InitVar[_Till]
+
+    def __post_init__(self, till: _Till) -> None:
+        if till is not _Till.CHARGED:
+            raise TypeError("a ChargedPlan is made by charge() alone, when the ledger holds the charge")
 
     def must_cover(self, plan: Plan) -> None:
         """What is drawn is what was paid for."""
-        if plan.hash != self.plan_hash:
+        if plan.hash != self.plan.hash:
             raise EvidenceBroken(f'release "{plan.release}": its plan is not the one that was charged. Nothing was drawn.')
 
 
-def charge(home: Home, release: Release, plan: Reference, cells: Reference, context: dict[str, Any]) -> Paid:
+def charge(home: Home, release: Release, plan: Reference, cells: Reference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
     store = Store(home)
     planned = load_plan(store, plan)
@@ -42,9 +59,10 @@ def charge(home: Home, release: Release, plan: Reference, cells: Reference, cont
         population=planned.population,
         nanos=parse_nanos(planned.epsilon),
         neighbours=planned.neighbours,
-        unit="person",
+        unit=planned.unit,
         plan_hash=planned.hash,
         spec_hash=planned.spec_hash,
+        plan_format=planned.format,
         fingerprint=fingerprint(counts, release.domain, secret_key(home, "fingerprint")),
         context={**context, "approval": release.spec.approval},
     )
@@ -53,4 +71,4 @@ def charge(home: Home, release: Release, plan: Reference, cells: Reference, cont
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise
-    return Paid(planned.hash, paid.new, paid.attempt)
+    return ChargedPlan(planned, paid.new, paid.attempt, _Till.CHARGED)

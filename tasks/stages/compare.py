@@ -16,17 +16,19 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import wanted_columns
-from schemas.spec.attributes import Attribute
+from schemas.spec.attributes import Attribute, Categorical, Ordinal
 from schemas.spec.domain import Domain, load_domain
+from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.combining import Sets
 from steps_engine.evaluation.comparison import compare
-from steps_engine.evaluation.regression import MODELS, Model, variables
-from steps_engine.evaluation.report import Evaluation, Options, evaluate
+from steps_engine.evaluation.measures import Options
+from steps_engine.evaluation.regression import MODELS, Kind, Model, variables
+from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
-from tasks.reading.encoding_sql import keyed_rows, keys
-from tasks.reading.sources import Source, connect, open_source, query
+from tasks.reading.persons_sql import kept_rows, prepare
+from tasks.reading.sources import connect, open_source, query
 from tasks.stages.discretize import count_cells
 from tasks.stages.evaluate import of_synthetic
 
@@ -50,7 +52,7 @@ class Regression:
     sets: Sets = "split"
 
 
-def find_regression(asked: str | None, kind: str | None, sets: str | None) -> Regression | None:
+def find_regression(asked: str | None, kind: Kind | None, sets: Sets | None) -> Regression | None:
     """A model by its name or its formula (linear unless said otherwise), or none."""
     if asked is None:
         if kind or sets:
@@ -70,7 +72,7 @@ def compare_files(
     regression: Regression | None = None,
     page: Path | None = None,
 ) -> dict[str, Any]:
-    """SPECKS, margins, χ² and a regression of synthetic files against the original; a page with pictures on request."""
+    """Every measure and a regression of synthetic files against the original; a page with pictures on request."""
     known = load_domain(domain)
     files = [Records(str(original), known), *(Records(str(path), of_synthetic(known)) for path in synthetic)]
     names = _variables(regression.model, known) if regression else ()
@@ -100,7 +102,7 @@ def _coded(file: Records) -> Coded:
             counts = count_cells(file, Path(scratch))
         except DataInvalid:
             counts = None
-    if counts is None:
+    if counts is None or not len(counts.count):
         raise DataInvalid(f"{file.source} does not fit the domain: its categories, bounds or rules differ, or it has no rows.")
     return Coded(file.domain.names, file.domain.sizes, counts.codes, counts.count)
 
@@ -118,27 +120,21 @@ def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
     attributes = [domain.attributes[domain.index(name)] for name in names]
     values = [_READ.get(a.kind, "CAST({} AS VARCHAR)").format(f"c{source.names.index(a.name)}") for a in attributes]
     columns = ", ".join(f"{value} AS a{j}" for j, value in enumerate(values))
+    # The records that were counted: of each person at most rows_per_person where the rest is dropped.
+    dropping = domain.unit.excess == "drop"
+    rows = kept_rows(source, domain, columns, values) if dropping else f"(SELECT {columns} FROM {source.relation()})"
     with tempfile.TemporaryDirectory() as scratch, connect(source, Path(scratch)) as connection:
-        table = query(connection, f"SELECT {columns} FROM {_kept(source, domain, values)}")
+        prepare(connection, domain, PUBLIC_KEY)
+        table = query(connection, f"FROM {rows}")
     return pd.DataFrame({a.name: _column(found, a) for a, found in zip(attributes, table.columns, strict=True)})
 
 
-def _kept(source: Source, domain: Domain, values: Sequence[str]) -> str:
-    """The records that were counted: of each person at most rows_per_person where the rest is dropped."""
-    unit = domain.unit
-    if unit.excess == "forbid":
-        return source.relation()
-    order = ", ".join([keys(domain), *values])
-    turn = f"row_number() OVER (PARTITION BY c{source.names.index(unit.column)} ORDER BY {order})"
-    return f"{keyed_rows(source, domain)} QUALIFY {turn} <= {unit.rows_per_person}"
-
-
-def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical | np.ndarray:
-    if attribute.kind not in _READ:
+def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any] | np.ndarray:
+    if isinstance(attribute, Categorical | Ordinal):
         codes = pc.index_in(found, pa.array(attribute.categories, pa.string()))
         missing = -1 if attribute.missing_code is None else attribute.missing_code
-        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), attribute.labels)
-    values = pc.fill_null(found, np.nan).to_numpy()
+        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), pd.Index(attribute.labels))
+    values: np.ndarray = pc.fill_null(found, np.nan).to_numpy()
     top = attribute.edge_values[-1] - (attribute.kind != "numeric")
     values = np.clip(values, attribute.edge_values[0], top)  # moves something only where the domain says outside: clamp
     whole = attribute.kind != "numeric" and not np.isnan(values).any()

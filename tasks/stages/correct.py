@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.spec.release import Release
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
@@ -16,6 +16,6 @@ def correct(home: Home, release: Release, plan: Reference, tree: Reference, nois
     if found := store.find(release.name, "consistent-counts"):
         return found
     planned = load_plan(store, plan)
-    method = decomposition_of(planned)
+    method = method_of(planned)
     consistent = method.correct(release.domain, planned, store.read(tree), store.read(noisy), SystemRandomness())
     return store.write(release.name, "consistent-counts", consistent, method.schemas(planned)["consistent-counts"], "public")

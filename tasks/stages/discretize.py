@@ -16,54 +16,48 @@ from schemas.expectations import wanted_columns
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
-from tasks.reading.encoding_sql import category_types, cells_sql, keyed_rows, keys, unpacked
+from steps_engine.domain.encoding import PUBLIC_KEY
+from tasks.reading.encoding_sql import unpacked
+from tasks.reading.persons_sql import bounded_cells, prepare
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home
+from tasks.stores.keys import secret_key
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
 
 
-def count_cells(release: Release, scratch: Path) -> Counts:
-    """How many records each occupied cell holds; DuckDB spills into `scratch`, which must be confidential."""
+def count_cells(release: Release, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
+    """How many records each occupied cell holds, within the bound on rows per person; `key` draws the lots of `excess: drop`.
+
+    DuckDB spills into `scratch`, which must be confidential.
+    """
     source, domain = open_source(release.source), release.domain
     must_be_readable(source, domain)
-    return counts_of(cells_sql(kept_rows(source, domain), source, domain), source, domain, scratch)
+    return counts_of(bounded_cells(source, domain), source, domain, scratch, key)
 
 
-def counts_of(cells: str, source: Source, domain: Domain, scratch: Path) -> Counts:
+def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
     """The counts of packed cells, in the order of their codes."""
     columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
-    found = answer(f"SELECT {columns}, n FROM ({cells} ORDER BY ALL)", source, domain, scratch)  # sorted words, sorted codes
+    sql = f"SELECT {columns}, n FROM ({cells} ORDER BY ALL)"  # sorted words, sorted codes
+    found = answer(sql, source, domain, scratch, key)
     counts = Counts.from_table(domain, pa.Table.from_arrays(found.columns, schema=tables.cells(domain)))
     if not _fits(counts, domain):
         raise DataInvalid(UNFIT)
     return counts
 
 
-def answer(sql: str, source: Source, domain: Domain, scratch: Path) -> pa.Table:
-    """What DuckDB answers about records that were validated: if it cannot read them, they have changed since."""
+def answer(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> pa.Table:
+    """What DuckDB answers about records that were validated: if it cannot, they have changed since."""
     try:
         with connect(source, scratch) as connection:
-            for statement in category_types(domain):
-                query(connection, statement)
+            prepare(connection, domain, key)
             return query(connection, sql)
     except ReadingFailed:
         pass  # raised below: neither cause nor context
     raise DataInvalid(UNFIT)
-
-
-def kept_rows(source: Source, domain: Domain) -> str:
-    """All records, or at most rows_per_person of each person where the rest is dropped.
-
-    Which of them stay depends on that person's own records alone, so adding or removing a person moves nobody else's.
-    """
-    rows, unit = keyed_rows(source, domain), domain.unit
-    if unit.excess == "forbid":
-        return rows
-    turn = f"row_number() OVER (PARTITION BY c{source.names.index(unit.column)} ORDER BY {keys(domain)})"
-    return f"(SELECT {keys(domain)} FROM {rows} QUALIFY {turn} <= {unit.rows_per_person})"
 
 
 def fingerprint(counts: Counts, domain: Domain, key: bytes) -> str:
@@ -93,9 +87,9 @@ def must_be_readable(source: Source, domain: Domain) -> None:
 
 
 def _fits(counts: Counts, domain: Domain) -> bool:
-    """Whether every cell is one of the domain's, breaks no rule, and there is one at all."""
+    """Whether every cell is one of the domain's and breaks no rule."""
     outside = (column.max(initial=0) >= size for column, size in zip(counts.codes.T, domain.sizes, strict=True))
-    if not len(counts.count) or any(outside):
+    if any(outside):
         return False
     return not any(
         np.logical_and.reduce([np.isin(counts.codes[:, j], codes) for j, codes in rule.items()]).any()
@@ -105,7 +99,8 @@ def _fits(counts: Counts, domain: Domain) -> bool:
 
 def discretize(home: Home, release: Release) -> Reference:
     """Count the records' cells and keep them, confidential, until the release is evaluated."""
-    return keep_counts(home, release, count_cells(release, private_folder(home.confidential / release.name)))
+    scratch = private_folder(home.confidential / release.name)
+    return keep_counts(home, release, count_cells(release, scratch, secret_key(home, "excess")))
 
 
 def keep_counts(home: Home, release: Release, counts: Counts) -> Reference:

@@ -16,7 +16,7 @@ from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.classifiers import resolve
 from steps_engine.evaluation.coded import Coded, sample
-from steps_engine.evaluation.report import Evaluation, Options
+from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.report import evaluate as measure
 from steps_engine.noise import SystemRandomness, permutation
 from tasks.publishing.evaluation_page import WARNING, render_evaluation
@@ -67,7 +67,7 @@ def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tupl
         return f"<!doctype html><title>{release.name}</title><p>{WARNING}<p>Not comparable: {error}", _rows({})
     sampled = original.total == MOST_VALUES // len(original.names)
     title = f"{release.name}, from {original.total:,} rows each" if sampled else release.name
-    return render_evaluation(found, title, confidential=True), _rows(measures(found))
+    return render_evaluation(found, title, confidential=True), _rows(found.figures())
 
 
 def _classifier(spec: EvaluationSpec, sizes: Sequence[int]) -> str:
@@ -77,17 +77,6 @@ def _classifier(spec: EvaluationSpec, sizes: Sequence[int]) -> str:
         return resolve(asked, sizes)
     except SpecError:
         return "auto"
-
-
-def measures(evaluation: Evaluation) -> dict[tuple[str, str], float]:
-    """The figures of an evaluation by measure and which of its parts."""
-    said = evaluation.as_json()
-    return {
-        (measure, which): float(value)
-        for measure in ("specks", "tvd", "chi_square")
-        for which, value in said[measure].items()
-        if isinstance(value, int | float)
-    }
 
 
 def _rows(found: dict[tuple[str, str], float]) -> pa.Table:

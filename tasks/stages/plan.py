@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 
 from schemas import tables
 from schemas.errors import SpecError
-from schemas.plan import Plan
+from schemas.identity import spec_hash
+from schemas.plan import Plan, read_plan
 from schemas.spec.release import Release
-from steps_engine.methods.registry import make_plan
-from steps_engine.methods.tree.plan import spec_hash
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SystemRandomness
+from tasks.publishing.formats import must_be_known
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
 def plan(home: Home, release: Release) -> Reference:
     """Make the plan, or find the one that an earlier run of the same spec sealed; sweep up after a killed run first."""
+    must_be_known(release.spec.formats, f'release "{release.name}"')
     store = Store(home)
     store.clean(release.name)
     _must_be_same_spec(store, release)
     found = store.find(release.name, "plan")
-    if found is not None and load_plan(store, found).spec_hash == spec_hash(release):
+    if found is not None and _is_for(load_plan(store, found), release):
         return found
     text = make_plan(release, SystemRandomness()).model_dump_json()
     return store.write(release.name, "plan", pa.table({"plan": [text]}), tables.PLAN, "public")
 
 
+def _is_for(planned: Plan, release: Release) -> bool:
+    return planned.spec_hash == spec_hash(release, planned.format)
+
+
 def _must_be_same_spec(store: Store, release: Release) -> None:
     """A charged name belongs to one spec: another one is refused before it can seal a plan or read a record."""
     charges = [entry for entry in store.ledger.entries(release=release.name) if entry.kind == "charge"]
-    if charges and charges[-1].details["spec_hash"] != spec_hash(release):
+    if not charges:
+        return
+    charged = charges[-1].details
+    if charged["spec_hash"] != spec_hash(release, charged.get("plan_format", 1)):
         raise SpecError(f'release "{release.name}" exists already, with another spec. Choose another name or keep its spec.')
 
 
 def load_plan(store: Store, reference: Reference) -> Plan:
-    return Plan.model_validate_json(store.read(reference)["plan"][0].as_py())
+    return read_plan(json.loads(store.read(reference)["plan"][0].as_py()))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
-from tasks.stages.charge import Paid
+from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
-def sanitize(home: Home, release: Release, plan: Reference, cells: Reference, tree: Reference, paid: Paid) -> Reference:
+def sanitize(
+    home: Home, release: Release, plan: Reference, cells: Reference, tree: Reference, charged: ChargedPlan
+) -> Reference:
     """Draw the noisy counts of all measurements once, or find them."""
     store = Store(home)
     planned = load_plan(store, plan)
-    paid.must_cover(planned)
+    charged.must_cover(planned)
     if found := store.find(release.name, "noisy-counts"):
         return found
-    method = decomposition_of(planned)
+    method = method_of(planned)
     counts = Counts.from_table(release.domain, store.read(cells))
     noisy = method.sanitize(release.domain, planned, counts, store.read(tree), SystemRandomness())
     return store.write(release.name, "noisy-counts", noisy, method.schemas(planned)["noisy-counts"], "public")

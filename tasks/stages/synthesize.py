@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas import tables
 from schemas.spec.release import Release
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
 from tasks.stores.artifacts import Reference, Store
@@ -32,5 +32,5 @@ def synthesize_set(
         return found
     planned = load_plan(store, plan)
     made = {reference.stage: store.read(reference) for reference in (tree, noisy, consistent)}
-    records = decomposition_of(planned).synthesize(release.domain, planned, made, number, SystemRandomness())
+    records = method_of(planned).synthesize(release.domain, planned, made, number, SystemRandomness())
     return store.write(release.name, name, records, tables.records(release.domain), "public")

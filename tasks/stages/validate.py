@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment
 
 from schemas.errors import DataInvalid
-from schemas.expectations import BROKEN, build_suite, silent_gx
+from schemas.expectations import BROKEN, ROWS, build_suite, silent_gx
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from tasks.reading.profile import Finding, Profile, contents, structure
@@ -21,6 +21,7 @@ from tasks.stores.files import disk_faults, private_folder
 from tasks.stores.home import Home
 
 PAGE = "validation.html"
+EMPTY = "There is no record. An empty table is released like any other, as noise on zeros; is this the right source?"
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +44,7 @@ def validate_records(release: Release, folder: Path) -> None:
     source = open_source(release.source)
     digest = _digest(source, release.domain, folder)
     outcomes = judge(release.domain, digest)
-    page = _write(folder, _render(release, outcomes))
+    page = _write(folder, _render(release, outcomes, remarks(digest)))
     if any(outcome.state != "met" for outcome in outcomes):
         raise DataInvalid(f"data fail validation; see {page}")
 
@@ -59,6 +60,11 @@ def judge(domain: Domain, digest: Profile) -> list[Outcome]:
         finding = digest.findings.get((meta["column"], meta["problem"])) if state == "not met" else None
         outcomes.append(Outcome(meta["column"], meta["words"], state, finding))
     return outcomes
+
+
+def remarks(digest: Profile) -> list[str]:
+    """What the agency should know and decides nothing: whether there is a record at all may hang on a single person."""
+    return [EMPTY] if digest.values.get(ROWS) == [0] else []
 
 
 def _digest(source: Source, domain: Domain, folder: Path) -> Profile:
@@ -89,9 +95,9 @@ def _run(suite: Any, frame: Any) -> list[Any]:
     return batch.validate(suite, result_format="BOOLEAN_ONLY").results
 
 
-def _render(release: Release, outcomes: list[Outcome]) -> str:
+def _render(release: Release, outcomes: list[Outcome], remarks: list[str]) -> str:
     template = files("tasks.publishing").joinpath("pages", PAGE).read_text(encoding="utf-8")
-    return Environment(autoescape=True).from_string(template).render(release=release, outcomes=outcomes)
+    return Environment(autoescape=True).from_string(template).render(release=release, outcomes=outcomes, remarks=remarks)
 
 
 def _write(folder: Path, page: str) -> Path:

@@ -158,7 +158,7 @@ class Store:
     def _content(self, seal: Entry) -> bytes | None:
         """The file's bytes if they are the sealed ones."""
         said = seal.details
-        path = self._path(said["side"], seal.release, said["stage"], said["id"])
+        path = self._path(said["side"], seal.release or "", said["stage"], said["id"])
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -171,7 +171,7 @@ class Store:
 def _reference(seal: Entry) -> Reference:
     said = seal.details
     digest = said["digest"] if said["side"] == "public" else None
-    return Reference(release=seal.release, stage=said["stage"], side=said["side"], id=said["id"], digest=digest)
+    return Reference(release=seal.release or "", stage=said["stage"], side=said["side"], id=said["id"], digest=digest)
 
 
 def _name(release: str, stage: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas.budget import LARGEST, show_nanos
 from schemas.errors import BudgetRefused, SpecError
+from schemas.identity import PLAN_FORMAT
 
 from .entries import Entry
 from .releases import current, state_of
@@ -41,9 +42,10 @@ class ChargeRequest:
     spec_hash: str
     fingerprint: str = field(repr=False)  # a keyed hash of the data; stays in the ledger
     context: dict[str, Any] = field(default_factory=dict)  # flow run, versions; approval: "required" makes it wait
+    plan_format: int = PLAN_FORMAT  # in which `plan_hash` and `spec_hash` were computed
 
     def body(self, attempt: int) -> dict[str, Any]:
-        terms = ("neighbours", "unit", "plan_hash", "spec_hash", "fingerprint", "context")
+        terms = ("neighbours", "unit", "plan_hash", "spec_hash", "plan_format", "fingerprint", "context")
         return {name: getattr(self, name) for name in terms} | {"attempt": attempt}
 
 
@@ -56,7 +58,7 @@ class Charge:
 
     @property
     def attempt(self) -> int:
-        return self.entry.details["attempt"]
+        return int(self.entry.details["attempt"])
 
 
 def must_be_amount(nanos: int) -> None:
@@ -73,13 +75,25 @@ def must_share_relation(account: Account, neighbours: str, unit: str) -> None:
         )
 
 
+def must_be_in_relation(request: ChargeRequest, account: Account) -> None:
+    """A charge is made under the relation and the unit of the grant; says which key would have to say so."""
+    if request.neighbours != account.neighbours:
+        raise SpecError(
+            f'release "{request.release}" has neighbours "{request.neighbours}"; the budget of population '
+            f'"{account.population}" is for neighbours "{account.neighbours}", and that cannot change. Write '
+            f"privacy: {{neighbours: {account.neighbours}}} in release.yaml, or use another population."
+        )
+    if request.unit != account.unit:
+        raise SpecError(
+            f'release "{request.release}" protects unit "{request.unit}"; the budget of population "{account.population}" '
+            f'is for unit "{account.unit}", and that cannot change. Write unit: {{who: {account.unit}}} in dataset.yaml, '
+            f"with rows_per_person the most rows that one {account.unit} has, or use another population."
+        )
+
+
 def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> None:
     """A name that was charged belongs to one spec and one data set, and may not come back from a refusal."""
-    state = state_of(history)
-    if state in ("rejected", "abandoned"):
-        raise SpecError(
-            f'release "{request.release}" was {state}: it stays charged and is never published. Choose another name.'
-        )
+    must_not_be_undone(request.release, history)
     charge = current(history)[0]
     was, now = charge.details, request.body(attempt=0)
     spec = (charge.amount, charge.population) != (request.nanos, request.population) or any(
@@ -93,11 +107,18 @@ def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> No
         )
 
 
+def must_not_be_undone(release: str, history: Sequence[Entry]) -> None:
+    """What was rejected or abandoned stays so, whatever the data."""
+    state = state_of(history)
+    if state in ("rejected", "abandoned"):
+        raise SpecError(f'release "{release}" was {state}: it stays charged and is never published. Choose another name.')
+
+
 def must_be_affordable(request: ChargeRequest, account: Account | None) -> None:
     """charged + asked ≤ granted, under the granted relation."""
     if account is None:
         raise BudgetRefused(no_grant(request.population))
-    must_share_relation(account, request.neighbours, request.unit)
+    must_be_in_relation(request, account)
     if request.nanos > account.balance:
         raise BudgetRefused(
             f'release "{request.release}" asks ε={show_nanos(request.nanos)}; {show_nanos(account.balance)} of '

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import sqlalchemy as sql
 from sqlalchemy import exc
@@ -18,7 +18,7 @@ from .entries import KINDS
 from .files import alone, disk_faults
 from .home import Home
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: entries of format 2, which version 0.1.0 would misread, may stand among those of format 1
 PATIENCE = 30.0  # seconds to wait for another writer
 
 _METADATA = sql.MetaData()
@@ -134,11 +134,11 @@ def _sqlite(path: Path, patience: float) -> Database:
     engine = sql.create_engine(url, poolclass=sql.NullPool, hide_parameters=True, connect_args=arguments)
 
     @sql.event.listens_for(engine, "connect")
-    def _durable(connection, _record) -> None:
+    def _durable(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous = FULL")
 
     @sql.event.listens_for(engine, "begin")
-    def _begin(connection) -> None:
+    def _begin(connection: sql.Connection) -> None:
         # A deferred transaction that turns into a writing one fails at once when another writer came first.
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -178,11 +178,16 @@ def _is_made(database: Database) -> bool:
     return True
 
 
+def raise_version(connection: sql.Connection) -> None:
+    """Marks a ledger as one that holds entries of this version, with the first of them: older programs then refuse it."""
+    connection.execute(sql.update(META).where(META.c.schema_version < SCHEMA_VERSION).values(schema_version=SCHEMA_VERSION))
+
+
 def _make(database: Database) -> None:
     with database._alone():
         if database.lock is not None:
             with database._faults(), database.engine.connect() as connection:
-                connection.connection.driver_connection.execute("PRAGMA journal_mode = WAL")
+                connection.connection.cursor().execute("PRAGMA journal_mode = WAL")
         with database._faults(), database.engine.connect() as connection:
             with connection.execution_options(writes=True).begin():
                 if database.lock is None:

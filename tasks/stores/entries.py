@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
 
 from schemas.errors import SpecError
+from schemas.identity import canonical, chain_hash, digest, ledger_canonical_1, sha256
+
+ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
 
 KINDS = ("grant", "charge", "seal", "approve", "reject", "abandon", "burn", "publish", "evaluate")
 NO_HASH = "0" * 64  # what the first entry follows
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
-SHOWN = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body, what a proof shows in clear
+_SHOWN_1 = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body of format 1, what is hashed apart from the rest
 
 Head = tuple[int, str]  # the number and the hash of an entry
+
+
+class KnownHead(NamedTuple):
+    """A head that is known outside the ledger; bundles of format 1 published those of its own chain."""
+
+    source: str
+    seq: int
+    hash: str
+    chain: Literal["own", "public"] = "own"
 
 
 @dataclass(frozen=True)
@@ -63,59 +74,51 @@ class Entry:
 
     @property
     def details(self) -> dict[str, Any]:
-        return json.loads(self.body)
+        """What the body says, beside its format."""
+        details: dict[str, Any] = json.loads(self.body)
+        return {name: value for name, value in details.items() if name != "format"}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """`details`, format included; empty where the body is not one that a ledger writes."""
+        try:
+            details = json.loads(self.body)
+        except ValueError:
+            return {}
+        return details if isinstance(details, dict) else {}
 
     @property
     def head(self) -> Head:
         return self.seq, self.hash
 
-    def public_fields(self) -> dict[str, Any]:
-        """What a proof may show: who wrote it and the body (it holds the data's keyed fingerprint) only by their hash."""
-        public = {name: value for name, value in vars(self).items() if name not in ("actor", "body", "previous", "hash")}
-        return public | {"shown": _shown(self.body), "hidden": sha256(canonical([self.actor, self.body]))}
-
     def says(self, draft: Draft) -> bool:
-        return all(getattr(self, field.name) == getattr(draft, field.name) for field in fields(draft))
+        """Whether it is the draft's event, in whichever format it was written."""
+        same = (getattr(self, field.name) == getattr(draft, field.name) for field in fields(draft) if field.name != "body")
+        return all(same) and json.loads(draft.body) == {"format": ENTRY_FORMAT, **self.details}
 
 
-def canonical(value: Any) -> str:
-    """One text per value.
-
-    >>> canonical({"b": 1, "a": "ε"})
-    '{"a":"\\\\u03b5","b":1}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def body_of(details: Mapping[str, Any]) -> str:
+    """A new entry's body."""
+    return canonical({"format": ENTRY_FORMAT, **details})
 
 
-def sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _shown(body: str) -> dict[str, Any]:
-    """The terms of a charge, for a proof that it was made for this plan; nothing of a body that is not a ledger's."""
-    try:
-        details = json.loads(body)
-    except ValueError:
-        return {}
-    return {name: details[name] for name in SHOWN if name in details} if isinstance(details, dict) else {}
-
-
-def content_hash(public_fields: dict[str, Any]) -> str:
-    return sha256(canonical(public_fields))
-
-
-def chain_hash(previous: str, content: str) -> str:
-    """An entry's hash. A proof that an entry is below a head needs only the content hashes of the entries between."""
-    return sha256(f"{previous}:{content}")
+def content_hash(entry: Entry) -> str:
+    """Over every field but the links of the chain, in the form that the entry's body records."""
+    content = {name: value for name, value in asdict(entry).items() if name not in ("previous", "hash")}
+    if entry.said.get("format", 1) != 1:
+        return digest(content)
+    actor, body = content.pop("actor"), content.pop("body")
+    shown = {name: entry.said[name] for name in _SHOWN_1 if name in entry.said}
+    return sha256(ledger_canonical_1(content | {"shown": shown, "hidden": sha256(ledger_canonical_1([actor, body]))}))
 
 
 def link(draft: Draft, previous: Head, totals: Totals, at: str, actor: str) -> Entry:
     """The draft as the entry that follows `previous`; `totals` are the population's so far."""
     after = totals.after(draft.kind, draft.amount)
-    place = {"seq": previous[0] + 1, "previous": previous[1], "at": at, "actor": actor}
-    sums = {"granted_after": after.granted, "charged_after": after.charged}
+    place: dict[str, Any] = {"seq": previous[0] + 1, "previous": previous[1], "at": at, "actor": actor}
+    sums: dict[str, Any] = {"granted_after": after.granted, "charged_after": after.charged}
     unsigned = Entry(**asdict(draft), **place, **sums, hash="")
-    return Entry(**asdict(unsigned) | {"hash": chain_hash(previous[1], content_hash(unsigned.public_fields()))})
+    return replace(unsigned, hash=chain_hash(previous[1], content_hash(unsigned)))
 
 
 def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
@@ -127,7 +130,7 @@ def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
             yield f"entry {entry.seq} follows entry {last[0]}: entries are missing"
         if entry.previous != last[1]:
             yield f"entry {entry.seq} does not follow from the entry before it"
-        if entry.hash != chain_hash(entry.previous, content_hash(entry.public_fields())):
+        if entry.hash != chain_hash(entry.previous, content_hash(entry)):
             yield f"entry {entry.seq} was changed after it was written"
         else:
             yield from _sum_problems(entry, totals.get(entry.population, Totals()))
@@ -144,14 +147,15 @@ def _sum_problems(entry: Entry, before: Totals) -> Iterator[str]:
         yield f"entry {entry.seq} is of no kind and amount that a ledger writes"
 
 
-def head_problems(entries: Iterable[Entry], heads: Iterable[tuple[str, int, str]]) -> Iterator[str]:
-    """Heads known elsewhere that this ledger lacks: it was rewritten, or is an old copy."""
-    known = {entry.seq: entry.hash for entry in entries}
-    for source, seq, digest in heads:
-        if seq not in known:
-            yield f"{source} knows entry {seq}; this ledger ends at entry {max(known, default=0)}: it is an old copy"
-        elif known[seq] != digest:
-            yield f"{source} knows another entry {seq} than this ledger holds: the ledger was rewritten"
+def head_problems(chain: Iterable[Head], heads: Iterable[KnownHead], what: str = "entry") -> Iterator[str]:
+    """Heads known elsewhere that this chain lacks: the ledger was rewritten, or is an old copy."""
+    known = dict(chain)
+    for head in heads:
+        if head.seq not in known:
+            ends = max(known, default=0)
+            yield f"{head.source} knows {what} {head.seq}; this ledger ends at {what} {ends}: it is an old copy"
+        elif known[head.seq] != head.hash:
+            yield f"{head.source} knows another {what} {head.seq} than this ledger holds: the ledger was rewritten"
 
 
 def must_be_name(what: str, name: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import BinaryIO
+from typing import IO
 
 from schemas.errors import InfrastructureFault
 
@@ -59,7 +59,7 @@ def disk_faults(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def temporary(folder: Path) -> Iterator[BinaryIO]:
+def temporary(folder: Path) -> Iterator[IO[bytes]]:
     """A temporary file (0600), locked while its writer lives, gone afterwards."""
     with disk_faults(folder):
         file = _make_temporary(folder)
@@ -71,7 +71,7 @@ def temporary(folder: Path) -> Iterator[BinaryIO]:
             sync_folder(folder)
 
 
-def _make_temporary(folder: Path) -> BinaryIO:
+def _make_temporary(folder: Path) -> IO[bytes]:
     while True:
         file = NamedTemporaryFile(prefix=TEMPORARY, dir=folder, delete=False)
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -80,7 +80,7 @@ def _make_temporary(folder: Path) -> BinaryIO:
         file.close()
 
 
-def keep(file: BinaryIO, final: Path) -> bool:
+def keep(file: IO[bytes], final: Path) -> bool:
     """Gives the temporary file its final name unless that is taken; False: another writer's file stands there."""
     file.flush()
     os.fsync(file.fileno())

@@ -25,9 +25,22 @@ from .charging import (
     must_share_relation,
     no_grant,
 )
-from .database import ENTRIES, PATIENCE, Database, open_database
-from .entries import NO_HASH, Draft, Entry, Head, Totals, canonical, chain_problems, head_problems, link, must_be_name
+from .database import ENTRIES, PATIENCE, Database, open_database, raise_version
+from .entries import (
+    NO_HASH,
+    Draft,
+    Entry,
+    Head,
+    KnownHead,
+    Totals,
+    body_of,
+    chain_problems,
+    head_problems,
+    link,
+    must_be_name,
+)
 from .home import Home
+from .public_chain import public_chain
 from .releases import (
     BEFORE_DRAW,
     ReleaseState,
@@ -41,8 +54,6 @@ from .releases import (
 )
 
 NEIGHBOURS = ("add_remove", "substitute")
-
-PublishedHead = tuple[str, int, str]  # where it stands, the entry's number, its hash
 
 
 def open_ledger(home: Home, patience: float = PATIENCE) -> Ledger:
@@ -75,7 +86,7 @@ class Ledger:
     def accounts(self) -> list[Account]:
         with self.database.reading() as connection:
             names = connection.scalars(sql.select(ENTRIES.c.population).where(ENTRIES.c.kind == "grant").distinct())
-            return [_account(connection, name) for name in sorted(names)]
+            return [account for name in sorted(names) if (account := _account(connection, name)) is not None]
 
     def releases(self) -> list[ReleaseState]:
         """Every release that was charged, in the order of its first entry."""
@@ -94,18 +105,20 @@ class Ledger:
     def decision(self, release: str) -> Entry | None:
         return find_decision(self.entries(release=release))
 
-    def verify(self, anchor: Anchor, published_heads: Iterable[PublishedHead] = ()) -> list[str]:
+    def verify(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> list[str]:
         """Every sign that the ledger was edited, cut or replaced by an old copy; empty when it is sound."""
         # The anchor is read first: an entry is committed before it is anchored, so a ledger read later holds it.
         anchored = anchor.read().heads
         entries = self.entries()
-        known = [(f"the anchor {anchor.path}", *head) for head in anchored]
-        problems = [*chain_problems(entries), *head_problems(entries, [*known, *published_heads])]
+        heads = [*(KnownHead(f"the anchor {anchor.path}", *head) for head in anchored), *published_heads]
+        own, public = ([head for head in heads if head.chain == chain] for chain in ("own", "public"))
+        problems = [*chain_problems(entries), *head_problems((entry.head for entry in entries), own)]
+        problems += head_problems((entry.head for entry in public_chain(entries)), public, "public entry")
         if not anchored and any(entry.kind == "charge" for entry in entries):
             problems.append(f"the anchor {anchor.path} is missing or empty, though charges were anchored")
         return problems
 
-    def must_be_current(self, anchor: Anchor, published_heads: Iterable[PublishedHead] = ()) -> None:
+    def must_be_current(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> None:
         """Refuses to go on with a ledger that does not verify."""
         problems = self.verify(anchor, published_heads)
         if problems:
@@ -126,6 +139,7 @@ class Ledger:
     ) -> Entry:
         """Adds to a population's budget; its first grant fixes neighbours and unit."""
         must_be_name("population", population)
+        must_be_name("unit", unit)
         must_be_amount(nanos)
         if neighbours not in NEIGHBOURS:
             raise SpecError(f'neighbours "{neighbours}" is none of {", ".join(NEIGHBOURS)}.')
@@ -139,7 +153,7 @@ class Ledger:
                 if account.granted + nanos > LARGEST:
                     raise SpecError(f'population "{population}" would be granted more than ε={show_nanos(LARGEST)}.')
             name = key or f"{population}:{_head(connection)[0] + 1}"
-            body = canonical({"why": why, "neighbours": neighbours, "unit": unit})
+            body = body_of({"why": why, "neighbours": neighbours, "unit": unit})
             return Draft("grant", f"grant:{name}", population, None, body, nanos)
 
         return self._write(draft)[0]
@@ -157,7 +171,7 @@ class Ledger:
                     return current(history)[0]
             must_be_affordable(request, _account(connection, request.population))
             attempt = attempt_of(history) + 1
-            body, key = canonical(request.body(attempt)), f"charge:{request.release}#{attempt}"
+            body, key = body_of(request.body(attempt)), f"charge:{request.release}#{attempt}"
             return Draft("charge", key, request.population, request.release, body, request.nanos)
 
         return Charge(*self._write(draft))
@@ -166,7 +180,7 @@ class Ledger:
         """Makes an artifact readable: `digest` is its hash (public) or keyed hash (confidential, and no size)."""
         must_be_name("release", release)
         must_be_name("stage", stage)
-        body = canonical({"stage": stage, "side": side, "id": identity, "digest": digest, "size": size})
+        body = body_of({"stage": stage, "side": side, "id": identity, "digest": digest, "size": size})
 
         def draft(connection: sql.Connection) -> Draft:
             if stage in BEFORE_DRAW:
@@ -211,7 +225,7 @@ class Ledger:
                 return said
             must_follow(kind, release, history)
             key = f"{kind}:{release}#{attempt_of(history)}"
-            return Draft(kind, key, current(history)[0].population, release, canonical(details))
+            return Draft(kind, key, current(history)[0].population, release, body_of(details))
 
         return self._write(draft)[0]
 
@@ -222,18 +236,20 @@ class Ledger:
             if head != (0, NO_HASH):
                 self.anchor.append(*head)  # so the anchor lacks one entry at most, wherever a process is killed
             draft = decide(connection)
-            found = draft if isinstance(draft, Entry) else _by_key(connection, draft.key)
-            if found is not None:
+            if isinstance(draft, Entry):
+                return draft, False
+            if (found := _by_key(connection, draft.key)) is not None:
                 _must_say(found, draft)
                 return found, False
             entry = link(draft, head, _totals(connection, draft.population), _now(), _actor())
+            raise_version(connection)
             connection.execute(sql.insert(ENTRIES).values(asdict(entry)))
         self.anchor.append(*entry.head)
         return entry, True
 
 
-def _must_say(found: Entry, draft: Draft | Entry) -> None:
-    if isinstance(draft, Draft) and not found.says(draft):
+def _must_say(found: Entry, draft: Draft) -> None:
+    if not found.says(draft):
         raise EvidenceBroken(f'entry {found.seq} of the ledger has the key "{draft.key}" and says something else.')
 
 

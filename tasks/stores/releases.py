@@ -109,8 +109,8 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
     for entry in life:
         hashes |= {"manifest_hash": entry.details["manifest_hash"]} if entry.kind == "publish" else {}
     return ReleaseState(
-        name=charge.release,
-        population=charge.population,
+        name=charge.release or "",
+        population=charge.population or "",
         epsilon=charge.amount,
         charged=sum(entry.amount for entry in history if entry.kind == "charge"),
         attempt=attempt_of(history),

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from schemas import tables
 from schemas.budget import parse_nanos, show_nanos
 from schemas.errors import DataInvalid, SpecError
-from schemas.plan import canonical, digest
+from schemas.identity import canonical, digest, digest_1
 from schemas.spec.domain import load_domain
 from steps_engine.domain.encoding import decode
 from steps_engine.noise import SeededRandomness
@@ -55,7 +55,8 @@ class Point:
     @property
     def key(self) -> str:
         """Equal exactly when the figures are: the point, its method's settings, and the version of the figures."""
-        return digest({**asdict(self), "method": METHODS[self.study][self.method].definition, "figures": FIGURES})[:32]
+        # in the form of version 0.1.0, so that points finished then are found
+        return digest_1({**asdict(self), "method": METHODS[self.study][self.method].definition, "figures": FIGURES})[:32]
 
     @property
     def name(self) -> str:
@@ -142,7 +143,7 @@ def _voters(study: Study) -> Original:
             counts = count_cells(Records(str(study.data), known), Path(scratch))
         except DataInvalid:
             counts = None
-    if counts is None:
+    if counts is None or not len(counts.count):
         raise DataInvalid(f"{study.data} does not fit {study.domain}: its columns, categories, bounds or rules differ.")
     codes = np.repeat(counts.codes, counts.count, axis=0)
     return Original(known, decode(codes, known, SeededRandomness("records")).to_pandas())

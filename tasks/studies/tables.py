@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from steps_engine.evaluation.association import CLASSES
+from steps_engine.evaluation.measures.association import CLASSES
 from steps_engine.studies import paper
 from steps_engine.studies.methods import SIMULATION, VOTER
 from steps_engine.studies.ranking import ranks, scores

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemas.budget import parse_nanos, show_nanos
-from schemas.manifest import LedgerProof, Manifest, composition_of, guarantee_of
+from schemas.manifest import ADDS_UP, LedgerProof, Manifest, guarantee_of
+from schemas.manifest_1 import LedgerProof1, Manifest1, guarantee_1
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Ends
-from tasks.stores.entries import chain_hash, content_hash
 from tasks.verify.sensitivities import NotKnown, least_sensitivity
 from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_epsilon
 
 
-def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
+def manifest_problems(manifest: Manifest | Manifest1, plan: Plan) -> Iterator[str]:
     """The manifest repeats the plan truly: an outsider may read either."""
     if plan.hash != manifest.plan_hash:
         yield "the plan does not have the hash that the manifest gives"
@@ -22,16 +22,17 @@ def manifest_problems(manifest: Manifest, plan: Plan) -> Iterator[str]:
         yield "release, population or spec hash differ from the plan's"
     if manifest.draws != plan.draws:
         yield "the draws differ from the plan's"
+    worded = guarantee_1(plan) if isinstance(manifest, Manifest1) else guarantee_of(plan)
     said, promised = manifest.guarantee, (plan.epsilon, plan.neighbours, plan.rows_per_person)
-    if (said.epsilon, said.neighbours, said.rows_per_person) != promised or said != guarantee_of(plan):
+    if (said.epsilon, said.neighbours, said.rows_per_person) != promised or said != worded:
         yield "the guarantee is not the one that the plan gives"
     figures, given = figures_of(plan), manifest.composition
     figures_given = Figures(given.structure, given.measurements, given.total)
-    if (figures_given, given.sets, given.sentence) != (figures, plan.sets, composition_of(plan).sentence):
+    if (figures_given, given.sets, given.sentence) != (figures, plan.sets, ADDS_UP):
         yield "the composition is not the one that the plan gives"
 
 
-def ledger_problems(proof: LedgerProof, manifest: Manifest, plan: Plan) -> Iterator[str]:
+def ledger_problems(proof: LedgerProof | LedgerProof1, manifest: Manifest | Manifest1, plan: Plan) -> Iterator[str]:
     """The charge is for this release and this plan, of exactly its ε, within the grant, and lies in the chain."""
     charge = proof.charge
     if (charge.release, charge.population) != (manifest.release, manifest.population):
@@ -40,19 +41,17 @@ def ledger_problems(proof: LedgerProof, manifest: Manifest, plan: Plan) -> Itera
         yield f"ε={show_nanos(charge.amount)} was charged; the release promises ε={plan.epsilon}"
     if not charge.amount <= charge.charged_after <= charge.granted_after:
         yield "the charge exceeds what was granted to the population"
-    said = {"plan_hash": plan.hash, "spec_hash": plan.spec_hash, "neighbours": plan.neighbours}
-    if any(charge.shown.get(key) != value for key, value in said.items()):
-        yield "the charge was made for another plan, spec or neighbouring relation"
-    head = chain_hash(proof.previous, content_hash(charge.model_dump(mode="json")))
-    for content in proof.later:
-        head = chain_hash(head, content)
-    if head != proof.head or proof.head_seq != charge.seq + len(proof.later):
+    said = {"plan_hash": plan.hash, "spec_hash": plan.spec_hash, "neighbours": plan.neighbours, "unit": plan.unit}
+    if dict(charge.shown) != said:
+        yield "the charge was made for another plan, spec, unit or neighbouring relation"
+    if proof.leads_to != (proof.head_seq, proof.head):
         yield "the charge does not lead to the head of the ledger that the manifest gives"
 
 
 def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
-    if (plan.population, plan.rows_per_person) != (domain.population, domain.unit.rows_per_person):
-        yield "population or rows per person differ between plan and domain"
+    unit = domain.unit
+    if (plan.population, plan.rows_per_person, plan.unit) != (domain.population, unit.rows_per_person, unit.who):
+        yield "population, unit or rows per person differ between plan and domain"
 
 
 def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:

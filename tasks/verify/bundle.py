@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from schemas.manifest import Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Checked, Findings
@@ -55,10 +54,11 @@ def verify_bundle(folder: Path | str, key: Path | None = None) -> list[Problem]:
     return [*(Problem(file, sentence) for file, sentence in found.found), *notes]
 
 
-def _check_content(files: Mapping[str, Path], manifest: Manifest, found: Findings) -> None:
+def _check_content(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings) -> None:
     """What the signed files say, as far as they are there."""
-    plan = _read(files, bundle.PLAN, bundle.read_plan, found)
-    domain = _read(files, bundle.DOMAIN, bundle.read_domain, found)
+    form = bundle.form_of(manifest)
+    plan = _read(files, bundle.PLAN, lambda content: bundle.read_plan(content, form), found)
+    domain = _read(files, bundle.DOMAIN, lambda content: bundle.read_domain(content, form), found)
     if plan is None:
         return
     found.collect(bundle.MANIFEST, accounts.manifest_problems, manifest, plan)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import SpecError
-from schemas.manifest import Manifest
 from steps_engine.methods.checked import Findings, printable
 from tasks.publishing import bundle
+from tasks.publishing.formats import formats_among
 from tasks.verify.ways import MOST_SETS
 
 MOST_TABLE_ROWS = 2**31
@@ -42,12 +42,12 @@ def content_of(files: Mapping[str, Path], name: str) -> bytes:
         return file.read(bundle.LARGEST_JSON + 1)
 
 
-def sound_files(files: Mapping[str, Path], manifest: Manifest, found: Findings) -> dict[str, Path]:
+def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings) -> dict[str, Path]:
     """The files that the manifest vouches for; anything extra, missing or different is a problem."""
-    sets, with_csv = manifest.composition.sets, any(name.endswith(".csv") for name in manifest.files)
+    sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
-    names = bundle.file_names(sets, with_csv)
+    names = bundle.file_names(sets, formats_among(manifest.files))
     for name in sorted(files.keys() - names):
         found.add(printable(name), "does not belong to a bundle")
     for name in sorted(names - files.keys() - bundle.UNLISTED):

@@ -8,15 +8,14 @@ from pathlib import Path
 from schemas import tables
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.cascade import check as cascade
 from steps_engine.methods.checked import Cells, Checked, Findings, TableCheck
-from steps_engine.methods.privbayes import check as privbayes
-from steps_engine.methods.tree import check as tree
+from steps_engine.methods.registry import METHODS
 from tasks.publishing import bundle
+from tasks.publishing.formats import copies
 from tasks.verify.files import read_table
 from tasks.verify.records import record_problems
 
-CHECKS: Mapping[str, TableCheck] = {"tree": tree, "flat": tree, "uh": tree, "cascade": cascade, "privbayes": privbayes}
+CHECKS: Mapping[str, TableCheck] = METHODS  # of a method nothing but its schemas and its check is called here
 
 
 def check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: Findings) -> Checked:
@@ -35,8 +34,9 @@ def check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: F
 
 
 def check_set(files: Mapping[str, Path], number: int, domain: Domain, cells: Cells | None, found: Findings) -> None:
-    """One synthetic set: its rows, and that its CSV holds the same."""
-    name, text = f"synthetic-{number}.parquet", f"synthetic-{number}.csv"
+    """One synthetic set: its rows, and that its copies in other formats hold the same."""
+    stage = f"synthetic-{number}"
+    name = _file(stage)
     if name not in files:
         return
     said = cells(number) if cells is not None else None
@@ -45,8 +45,9 @@ def check_set(files: Mapping[str, Path], number: int, domain: Domain, cells: Cel
     if records is None:
         return
     found.collect(name, record_problems, domain, records, said)
-    if text in files and found.attempt(text, lambda: bundle.csv_bytes(records) != files[text].read_bytes()):
-        found.add(text, "does not hold the rows of the Parquet file")
+    for other, form in copies(stage, files):
+        if found.attempt(other, form.is_copy, files[other], records) is False:
+            found.add(other, "does not hold the rows of the Parquet file")
 
 
 def _file(stage: str) -> str:

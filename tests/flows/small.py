@@ -97,7 +97,7 @@ def leaks(*places: Path, inside: str = "confidential") -> list[str]:
 
 def drawn(small: Small) -> tuple:
     """The small release up to its noise, by plain functions: home, release, plan, cells, tree, noisy counts."""
-    from schemas.spec.release import load_release
+    from tasks.reading.specs import load_release
     from tasks.stages.build import build_tree
     from tasks.stages.charge import charge
     from tasks.stages.discretize import discretize

@@ -52,6 +52,8 @@ def test_what_is_rejected_or_abandoned_stays_charged_and_is_never_published(wait
     assert list((waiting.home / "confidential").rglob("cells/*.parquet")) == []
     said = steps("run", waiting.release)
     assert said.code == 2 and state in said.err
+    (waiting.folder / "records.parquet").write_bytes(b"no table")
+    assert steps("run", waiting.release).err == said.err, "refused whatever the source holds"
     assert steps("approve", "small-1").code == 2
     assert list((waiting.home / "public").iterdir()) == []
     assert list((waiting.home / "confidential").rglob("cells/*.parquet")) == []

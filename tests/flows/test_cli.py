@@ -179,3 +179,9 @@ def test_a_run_needs_no_server_and_leaves_all_its_records(small: Small, steps):
         states = records.execute("SELECT state_type, COUNT(*) FROM task_run GROUP BY 1").fetchall()
         assert states == [("COMPLETED", 11)]
         assert records.execute("SELECT name, state_type FROM flow_run").fetchall() == [("release small-1", "COMPLETED")]
+
+
+def test_a_plan_with_a_format_that_nobody_knows_is_refused_with_those_that_are_known(small: Small, steps):
+    small.write(more="formats: [parquet, xlsx]\n")
+    said = steps("plan", small.release)
+    assert said.code == 2 and "release.yaml: formats names 'xlsx'; known are parquet, csv." in said.err

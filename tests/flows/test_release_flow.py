@@ -109,18 +109,56 @@ def test_the_same_release_twice_is_charged_once_and_stays_byte_for_byte(released
     assert list((small.home / "confidential").rglob("cells/*.parquet")) == []
 
 
-def test_the_same_name_with_another_spec_or_other_data_is_refused(small: Small, steps):
+def test_a_finished_name_with_another_spec_is_refused(small: Small, steps):
     granted(steps)
     steps("run", small.release)
     small.write(epsilon="0.25")
     said = steps("run", small.release)
     assert said.code == 2 and "another spec" in said.err
-    small.write()
+    assert steps("budget", "show", "small-people", "--json").json["charged"] == "0.5"
+
+
+def test_an_unfinished_release_refuses_other_data(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
+    granted(steps)
+    with monkeypatch.context() as broken:
+        cannot_write(broken, "synthetic-2")
+        assert steps("run", small.release).code == 1
     write_records(small.folder / "records.parquet", 2_004)
     said = steps("run", small.release)
     assert said.code == 2 and "other data" in said.err
     assert steps("budget", "show", "small-people", "--json").json["charged"] == "0.5"
+    trail = steps("show", "small-1", "--json").json["trail"]
+    assert sum(each["details"].get("stage") == "cells" for each in trail) == 2, "the attempt has left its trace in the ledger"
+    write_records(small.folder / "records.parquet", 2_003)
+    assert not steps("run", small.release, "--json").json["charged"]
     assert list((small.home / "confidential").rglob("cells/*.parquet")) == []
+
+
+def test_a_finished_release_answers_alike_whatever_its_source_holds(small: Small, steps):
+    """Who may run releases and write sources cannot confirm a guessed table: nothing that is said or kept depends on it."""
+    granted(steps)
+    steps("run", small.release)
+    folder = small.home / "public" / "small-1"
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    entries = len(open_ledger(Home(small.home)).entries())
+    answers, source = [], small.folder / "records.parquet"
+    for write in (lambda: None, lambda: write_records(source, 2_004), lambda: source.write_bytes(b"no table"), source.unlink):
+        write()
+        said = steps("run", small.release, "--json")
+        answers.append((said.code, said.out))
+        assert [each.name for each in task_runs(last_flow_run().id)] == ["plan", "publish", "forget exact counts"]
+    assert len(set(answers)) == 1 and answers[0][0] == 0 and not json.loads(answers[0][1])["charged"]
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(open_ledger(Home(small.home)).entries()) == entries
+    assert list((small.home / "confidential").rglob("cells/*.parquet")) == []
+
+
+def test_a_finished_release_whose_bundle_was_touched_is_not_returned(small: Small, steps):
+    granted(steps)
+    folder = Path(steps("run", small.release, "--json").json["folder"])
+    (folder / "synthetic-1.parquet").write_bytes(b"something else")
+    said = steps("run", small.release)
+    assert said.code == 5 and "does not verify" in said.err
 
 
 def test_a_spec_may_be_mended_as_long_as_nothing_is_charged(small: Small, steps):

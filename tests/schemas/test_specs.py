@@ -9,12 +9,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from schemas.budget import parse_nanos, show_nanos
 from schemas.errors import SpecError
 from schemas.spec import yaml
-from schemas.spec.domain import load_domain
-from schemas.spec.release import load_release
+from schemas.spec.domain import Domain, load_domain
+from steps_engine.domain.cells import Space
+from steps_engine.methods.tree.plan import spec_hash
+from tasks.reading.specs import load_release
 
 DATASET = """\
 name: wages
@@ -166,9 +169,30 @@ BAD_DATASETS = {
     "a rule on nothing": (('{sector: "yes", age: [18, 19]}', "{sectr: a}"), "there is no attribute 'sectr'"),
     "a rule on no category": (('sector: "yes"', "sector: maybe"), "no category 'maybe'"),
     "a rule off the bin edges": (("{from: 50}", "{from: 51}"), "line 12.*where bins do"),
+    "a rule's range that begins with a list": (
+        ("{from: 50}", "{from: [50]}"),
+        r"line 12.*wage: a rule's range begins.*a number",
+    ),
+    "a rule's range that begins with nothing": (("{from: 50}", "{from: null}"), "line 12.*a number, not None; leave an open"),
+    "a rule's range that begins with a range": (
+        ("{from: 50}", "{from: {below: 50}}"),
+        "line 12.*begins and ends with a number",
+    ),
+    "a rule's range that begins with a word": (("{from: 50}", "{from: fifty}"), "line 12.*a number, not 'fifty'"),
+    "a rule's range that begins with true": (("{from: 50}", "{from: true}"), "line 12.*a number, not True"),
+    "a rule's range of dates that ends with a list": (
+        ("{below: 2001-01-01}", "{below: [2001-01-01]}"),
+        "line 13.*born.*a date",
+    ),
+    "a rule's range of dates that ends with nothing": (("{below: 2001-01-01}", "{below: null}"), "line 13.*a date.*not None"),
     "a rule on a value that cannot be missing": (('sector: "no"}', "sector: null}"), "no missing category"),
     "the person as an attribute": (("column: person", "column: age"), "cannot be released"),
     "dropping without a column": (("column: person, ", ""), "needs the column"),
+    "exactly without a column": (
+        ("column: person, rows_per_person: 3, excess: drop", "exactly: true"),
+        "line 4.*needs the column",
+    ),
+    "exactly with dropping": (("excess: drop", "excess: drop, exactly: true"), "line 4.*excess: forbid"),
     "a date that is none": (("2000-01-01", "2000-13-01"), "must be a date"),
     "too many categories": (("[18, 22]", "[0, 9999999]"), "at most 100,000"),
     "an empty name": (("name: wages", 'name: ""'), "is not a name"),
@@ -181,6 +205,106 @@ def test_a_domain_that_cannot_be_is_refused_with_the_reason(write, change, says)
     assert change[0] in DATASET
     with pytest.raises(SpecError, match=says):
         load_domain(write(dataset=DATASET.replace(*change)).parent / "dataset.yaml")
+
+
+class Compared(str):
+    """A text that counts how often it is compared with another."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def listed_in_a_rule(count: int) -> Domain:
+    """A domain whose rule lists all but one of an attribute's categories."""
+    labels = tuple(f"c{i}" for i in range(count))
+    listed = tuple(map(Compared, labels[:-1]))
+    attributes = (
+        {"name": "a", "kind": "categorical", "categories": labels},
+        {"name": "b", "kind": "integer", "bounds": (0, 1)},
+    )
+    rules = ({"never": {"a": listed, "b": 0}},)
+    return Domain.model_validate({"name": "long", "population": "people", "attributes": attributes, "rules": rules})
+
+
+def test_a_rule_looks_each_of_its_categories_up_and_compares_it_with_no_other():
+    compared = {}
+    for count in (100, 1000):
+        Compared.times = 0
+        assert listed_in_a_rule(count).forbidden == ({0: tuple(range(count - 1)), 1: (0,)},)
+        compared[count] = Compared.times
+    assert compared[1000] <= 11 * compared[100] < 11 * 100 * 10, "ten times the categories, a hundred times the comparisons"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["categorical", "integer"])
+def test_a_rule_with_a_hundred_thousand_categories_loads(write, kind):
+    """By comparing each with all the others this would take some minutes."""
+    of = {"categorical": [f"c{i}" for i in range(100_000)], "integer": [str(i) for i in range(100_000)]}[kind]
+    values = f"categories: [{','.join(of)}]" if kind == "categorical" else "bounds: [0, 99999]"
+    attributes = f"  - {{name: sector, kind: categorical, categories: [x, y]}}\n  - {{name: a, kind: {kind}, {values}}}\n"
+    dataset = (
+        f"name: long\npopulation: p\nattributes:\n{attributes}rules:\n  - never: {{a: [{','.join(of[:-1])}], sector: x}}\n"
+    )
+    release = load_release(write(RELEASE.replace("[sector, [age, wage]]", "[sector]"), dataset), "2026q4")
+    assert release.domain.forbidden == ({1: tuple(range(99_999)), 0: (0,)},)
+    assert Space(release.domain).count() == 100_001
+
+
+@pytest.mark.timeout(60)
+def test_the_last_of_a_hundred_thousand_categories_may_not_stand_twice():
+    labels = (*(f"c{i}" for i in range(99_999)), "c99998")
+    attribute = {"name": "a", "kind": "categorical", "categories": labels}
+    with pytest.raises(ValidationError, match="'c99998' stands twice"):
+        Domain.model_validate({"name": "long", "population": "people", "attributes": (attribute,)})
+
+
+PUBLIC_TOTAL = RELEASE.replace("epsilon: 0.10", "epsilon: 0.10, neighbours: substitute, total: public")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{rows_per_person: 2}",
+        "{column: person, rows_per_person: 2}",
+        "{column: person, rows_per_person: 2, excess: forbid}",
+        "{column: person, rows_per_person: 2, excess: drop}",
+    ],
+)
+def test_a_public_total_is_refused_where_a_person_may_have_fewer_rows_than_another(write, unit):
+    """Replacing a person who has one row by one who has two would change the published number of rows."""
+    path = write(PUBLIC_TOTAL, DATASET.replace("{column: person, rows_per_person: 3, excess: drop}", unit))
+    with pytest.raises(SpecError, match=r"total: public with rows_per_person: 2.*exactly: true.*total: estimated"):
+        load_release(path, "2026q4")
+    assert load_release(write(RELEASE, path.with_name("dataset.yaml").read_text()), "2026q4")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{rows_per_person: 1}",
+        "{column: person}",
+        "{column: person, excess: drop}",
+        "{column: person, rows_per_person: 3, exactly: true}",
+        "{column: person, rows_per_person: 3, excess: forbid, exactly: true}",
+    ],
+)
+def test_a_public_total_is_accepted_where_everybody_has_as_many_rows(write, unit):
+    path = write(PUBLIC_TOTAL, DATASET.replace("{column: person, rows_per_person: 3, excess: drop}", unit))
+    assert load_release(path, "2026q4").spec.privacy.total == "public"
+
+
+def test_a_domain_that_does_not_say_exactly_has_the_hash_it_always_had(write):
+    assert spec_hash(load_release(write(), "2026q4")) == "d8112bf3b12f4e4fc008367a67afa8e8e121d259793c5e85b24db62886e492b2"
+    hashes = {
+        spec_hash(load_release(write(dataset=DATASET.replace("excess: drop", f"exactly: {said}")), "2026q4"))
+        for said in ("true", "false")
+    }
+    assert len(hashes) == 2, "who says it has asked for something else"
 
 
 def test_a_period_is_filled_once_and_must_say_what_the_name_needs(write):

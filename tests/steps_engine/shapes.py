@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec
+from schemas.spec.method import MethodSpec, method_spec
+from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.tree.election import Utility
+from steps_engine.methods.tree.method import TREE, TreeMethod
 
 
 def domain(*sizes: int, rules: tuple = (), **more) -> Domain:
@@ -32,11 +36,16 @@ SHAPES = {
 }
 
 METHODS = {
-    "flat": Method(decomposition="flat"),
-    "tree, one layer given": Method(decomposition="tree", order=("x0",)),
-    "tree, elected": Method(decomposition="tree", elect={"layers": 1}),
-    "uh": Method(decomposition="uh", layers=1),
+    "flat": method_spec(decomposition="flat"),
+    "tree, one layer given": method_spec(decomposition="tree", order=("x0",)),
+    "tree, elected": method_spec(decomposition="tree", elect={"layers": 1}),
+    "uh": method_spec(decomposition="uh", layers=1),
 }
+
+
+def electing_by(*utilities: Utility) -> TreeMethod:
+    """The tree method with these utilities alone."""
+    return replace(TREE, utilities={utility.name: utility for utility in utilities})
 
 
 def allowed_cells(of: Domain) -> list[tuple[int, ...]]:
@@ -55,6 +64,6 @@ def counted(of: Domain, rows: int, seed: int = 0) -> Counts:
     return count_codes(records(of, rows, seed))
 
 
-def release(of: Domain, method: Method, epsilon: str = "1", **privacy) -> Release:
+def release(of: Domain, method: MethodSpec, epsilon: str = "1", **privacy) -> Release:
     spec = {"name": "r", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(epsilon), **privacy}, "method": method}
     return Release(spec=ReleaseSpec.model_validate(spec), domain=of, folder=".")

@@ -11,18 +11,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
+from steps_engine.accounting.mechanisms import ELECTIONS
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.methods.tree import election
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.election import AIC, Utility, elect_attributes, log_likelihood
 from steps_engine.methods.tree.growth import Growth
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness
 from tests.privacy_audit import epsilon_lower_bound
-from tests.steps_engine.shapes import domain, release
+from tests.steps_engine.shapes import domain, electing_by, release
 
 pytestmark = pytest.mark.slow
 TRIALS = int(os.environ.get("STEPS_AUDIT_TRIALS", 4000))
@@ -47,7 +47,7 @@ def evidence(plan, counts: Counts, seed: int, draw=sanitize) -> np.ndarray:
 
 
 def plan_of(epsilon="1", sets=1, **privacy):
-    return make_plan(release(SHAPE, Method(decomposition="tree", order=("x0",), sets={"count": sets}), epsilon, **privacy))
+    return make_plan(release(SHAPE, method_spec(decomposition="tree", order=("x0",), sets={"count": sets}), epsilon, **privacy))
 
 
 def bound(plan, draw=sanitize) -> float:
@@ -90,7 +90,9 @@ def test_control_empty_cells_without_noise_are_caught():
     assert bound(plan_of(), skipping) > 1
 
 
-STOPPING = Method(decomposition="tree", elect={"layers": 1, "utility": "uneven", "stop": True, "share": Fraction(999, 1000)})
+STOPPING = method_spec(
+    decomposition="tree", elect={"layers": 1, "utility": "uneven", "stop": True, "share": Fraction(999, 1000)}
+)
 
 
 def stopped(plan, counts: Counts, seed: int, stop=None) -> np.ndarray:
@@ -120,20 +122,19 @@ SEEN = Utility(
 
 
 def winners(utility: Utility, rows: np.ndarray, seed: int, mechanism: str) -> np.ndarray:
-    method = Method(
+    method = method_spec(
         decomposition="tree", elect={"layers": 1, "utility": utility.name, "share": Fraction(999, 1000), "mechanism": mechanism}
     )
-    known = {utility.name: utility}
-    plan = make_plan(release(PAIR, method, "1", neighbours="substitute"), utilities=known)
+    plan = make_plan(release(PAIR, method, "1", neighbours="substitute"), method=electing_by(utility))
     randomness, counts, root = SeededRandomness(("election", seed)), count_codes(rows), Growth.from_root(Space(PAIR))
     return np.array([elect_attributes(root, counts, plan, 0, randomness, utility)[0][0][0] for _ in range(TRIALS)])
 
 
-@pytest.mark.parametrize("mechanism", election.MECHANISMS)
+@pytest.mark.parametrize("mechanism", ELECTIONS)
 def test_elections_keep_their_epsilon_under_substitution(mechanism):
     assert epsilon_lower_bound(winners(AIC, ONE, 1, mechanism), winners(AIC, OTHER, 2, mechanism)) <= 1
 
 
-@pytest.mark.parametrize("mechanism", election.MECHANISMS)
+@pytest.mark.parametrize("mechanism", ELECTIONS)
 def test_control_categories_counted_from_data_are_caught_under_substitution(mechanism):
     assert epsilon_lower_bound(winners(SEEN, ONE, 1, mechanism), winners(SEEN, OTHER, 2, mechanism)) > 1

@@ -10,21 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from schemas import tables
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine import laws
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.tables import Trees, cells_of, read_noisy, read_trees
 from steps_engine.methods.checked import Checked, Ends, Findings
 
 LEAST_VARIANCE = 1e-9  # of a count whose noise is practically 0
 Structure = Callable[[Domain, Plan, Trees], Iterator[str]]  # what must have been paid for these trees to be known
-
-
-def schemas(plan: Plan) -> dict[str, pa.Schema]:
-    noisy = tables.forest_noisy(plan.measurements)
-    return {"tree": tables.FOREST, "noisy-counts": noisy, "consistent-counts": tables.FOREST_COUNTS}
 
 
 def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:
@@ -98,8 +92,8 @@ def estimate_problems(
 def _variances(domain: Domain, plan: Plan, tree: AttributeTree) -> np.ndarray:
     """Of the noise in every cell that is measured, in one measurement: by how many elections its leaf lies below."""
     place = ("count", domain.names[tree.attribute], plan.served[0])
-    scales = {draw.layer: draw.scale for draw in plan.draws if (draw.kind, draw.tree, draw.set) == place}
+    noises = {draw.layer: noise_of(draw) for draw in plan.draws if (draw.kind, draw.tree, draw.set) == place}
     of_leaf = np.zeros(tree.leaves)
-    for held, scale in scales.items():
-        of_leaf[tree.elections == held] = max(laws.variance(scale), LEAST_VARIANCE)
+    for held, noise in noises.items():
+        of_leaf[tree.elections == held] = max(noise.variance, LEAST_VARIANCE)
     return np.repeat(of_leaf, tree.allowed.sum(axis=1))

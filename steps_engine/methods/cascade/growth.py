@@ -10,42 +10,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine import noise
+from steps_engine.accounting.mechanisms import elect, noise_of
 from steps_engine.domain.contingency import covers, in_parallel, joint_table, largest_joint, margin
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.plan import MOST_CELLS, candidate_splits, order_draws, penalty, tree_draws
+from steps_engine.noise import Randomness
+from steps_engine.scores import MOST_ROWS, dependence, mean_of
 
 
-@dataclass(frozen=True)
-class Cascade:
-    """Trees in order, and of each its noisy histograms: measurements × leaves × categories. Public."""
-
-    domain: Domain
-    trees: tuple[AttributeTree, ...]
-    noisy: tuple[np.ndarray, ...]
-    total: int | None  # the exact number of rows where that is public or invariant
-
-
-def fit(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> Cascade:
-    """Elect all trees, then sanitize the histograms of their leaves."""
-    trees = grow(domain, plan, counts, randomness)
-    return Cascade(domain, trees, measure(trees, plan, counts, randomness), _known_total(plan, counts))
-
-
-def _known_total(plan: Plan, counts: Counts) -> int | None:
-    return None if plan.total == "estimated" else int(counts.count.sum())
-
-
-def grow(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> tuple[AttributeTree, ...]:
-    """The trees of a plan, in its order."""
+def grow(domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> tuple[AttributeTree, ...]:
+    """The trees of a plan, in its order. Where there is a single attribute nothing is elected, and no count is looked at."""
+    if not plan.structure_is_drawn:
+        return (AttributeTree(domain, _listed(domain, plan)[0], ((),), ()),)
+    counts = cast(Counts, counts)
     rows = _rows_for_growing(domain, plan, counts, randomness)
     order = elect_order(domain, plan, counts, randomness)
     trees = []
@@ -60,27 +45,32 @@ def grow(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomnes
     return tuple(trees)
 
 
-def elect_order(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> tuple[int, ...]:
+def elect_order(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> tuple[int, ...]:
     """The plan's order, or elected place by place: next comes what depends most on those placed (first: on all others).
 
     A candidate's score is the mean of its dependence on each; a mean of scores that move by less than 2 moves by less than 2.
     """
-    left = [domain.index(layer.attributes[0]) for layer in plan.layers]
+    left = _listed(domain, plan)
     draws, order = order_draws(plan), []
     pairs = _pair_scores(domain, counts, left) if draws else None
     for draw in draws:
         scores = mean_dependence(pairs, left, order)
         everyone = np.ones((1, len(left)), dtype=bool)
-        winner = noise.permute_and_flip(scores[None, :], everyone, draw.epsilon, draw.sensitivity, randomness)[0]
+        winner = elect(draw, scores[None, :], everyone, randomness)[0]
         order.append(left.pop(winner))
     return (*order, *left)
+
+
+def _listed(domain: Domain, plan: Plan) -> list[int]:
+    """The attributes in the order in which the plan lists their trees."""
+    return [domain.index(name) for layer in plan.layers for name in layer.attributes or ()]
 
 
 def mean_dependence(pairs: np.ndarray, candidates: list[int], placed: list[int]) -> np.ndarray:
     """Mean over the placed attributes, or over all other candidates where none is placed yet."""
     if placed:
-        return pairs[np.ix_(candidates, placed)].mean(axis=1)
-    return pairs[np.ix_(candidates, candidates)].sum(axis=1) / (len(candidates) - 1)
+        return mean_of(pairs[np.ix_(candidates, placed)], len(placed))
+    return mean_of(pairs[np.ix_(candidates, candidates)], len(candidates) - 1)
 
 
 def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.ndarray:
@@ -92,12 +82,13 @@ def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.nd
     return pairs + pairs.T
 
 
-def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> int:
-    """n̂ that decides which splits may compete: expected, known, or the plan's first draw."""
+def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> int:
+    """n̂ that decides which splits may compete: expected, known, or the plan's first draw. At most MOST_ROWS, so that no
+    penalty is too large to be taken off a score."""
     if domain.expected_rows is not None or plan.total != "estimated":
-        return domain.expected_rows or int(counts.count.sum())
+        return min(MOST_ROWS, domain.expected_rows or int(counts.count.sum()))
     draw = next(draw for draw in plan.draws if draw.name == "total")
-    return max(1, int(counts.count.sum() + noise.two_sided_geometric(draw.scale, 1, randomness)[0]))
+    return min(MOST_ROWS, max(1, int(counts.count.sum() + noise_of(draw).draw(1, randomness)[0])))
 
 
 def _prefixes(domain: Domain, counts: Counts, order: tuple[int, ...]) -> Iterator[Counts]:
@@ -123,12 +114,12 @@ def _prefix_table(domain: Domain, prefix: tuple[int, ...], table: np.ndarray) ->
     return Counts(codes, table[cell])
 
 
-def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, randomness: noise.Randomness) -> AttributeTree:
+def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, randomness: Randomness) -> AttributeTree:
     """One more layer: an election at every node of the newest one. Nodes are disjoint: the layer costs one election."""
     eligible = _eligible(tree)
     scores = _scores(tree, rows, eligible.any(axis=0) & [len(split) > 0 for split in tree.splits])
     scores -= [penalty(tree.sizes, split, tree.attribute, scale) for split in tree.splits]
-    elected = noise.permute_and_flip(scores, eligible, draw.epsilon, draw.sensitivity, randomness)
+    elected = elect(draw, scores, eligible, randomness)
     return AttributeTree(tree.domain, tree.attribute, tree.splits, (*tree.layers, elected.astype(np.int32)))
 
 
@@ -160,45 +151,3 @@ def _scores(tree: AttributeTree, rows: Counts, wanted: np.ndarray) -> np.ndarray
 
     in_parallel(score, covers(groups, tree.sizes, largest_joint(len(place)) // (nodes * categories)))
     return scores
-
-
-def dependence(table: np.ndarray) -> np.ndarray:
-    """½ Σ |n_zx − n_z·n_x/n| of each table (the last two axes): ½ the L1 error of taking z and x as independent.
-
-    A record more in cell (a, b) changes n_zx − n_z·n_x/n by n/(n+1)·(1[z=a] − n_z/n)(1[x=b] − n_x/n), whose absolute sum
-    is 4·n/(n+1)·(1 − n_a/n)(1 − n_b/n) < 4: the score moves by less than 2, up or down. PRIVACY.md, dependence.
-
-    >>> dependence(np.array([[[2, 0], [0, 2]], [[1, 1], [1, 1]]])).tolist()
-    [2.0, 0.0]
-    """
-    z, x = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
-    return np.abs(table - z * x / np.maximum(x.sum(axis=-1, keepdims=True), 1)).sum(axis=(-1, -2)) / 2
-
-
-def measure(
-    trees: tuple[AttributeTree, ...], plan: Plan, counts: Counts, randomness: noise.Randomness
-) -> tuple[np.ndarray, ...]:
-    """Measurements × leaves × categories of noisy counts for every tree, empty leaves too."""
-    exact = [_histograms(tree, counts) for tree in trees]
-    drawn = [sanitize(trees, plan, exact, number, randomness) for number in range(plan.measurements)]
-    return tuple(np.stack(of_tree) for of_tree in zip(*drawn, strict=True))
-
-
-def _histograms(tree: AttributeTree, counts: Counts) -> np.ndarray:
-    """CONFIDENTIAL. Leaves × categories of exact counts."""
-    exact = joint_table(counts, tree.descend(counts.codes), tree.leaves, (tree.attribute,), tree.sizes)
-    return exact.astype(np.int64)
-
-
-def sanitize(
-    trees: tuple[AttributeTree, ...], plan: Plan, histograms: list[np.ndarray], measurement: int, randomness: noise.Randomness
-) -> list[np.ndarray]:
-    """Histograms plus the noise of one measurement; a cell that breaks a rule is no cell and stays 0."""
-    noisy = []
-    for tree, histogram in zip(trees, histograms, strict=True):
-        values, held = histogram.copy(), tree.elections[:, None]
-        for draw in tree_draws(plan, tree.domain.names[tree.attribute]).counts[measurement]:
-            cells = np.nonzero(tree.allowed & (held == draw.layer))
-            values[cells] += noise.two_sided_geometric(draw.scale, len(cells[0]), randomness)
-        noisy.append(values)
-    return noisy

@@ -11,15 +11,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from schemas.budget import as_fraction, show_nanos
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
-from schemas.spec.release import ELECTED, Method, Release
-from steps_engine import laws
-from steps_engine.domain.cells import Space
+from schemas.spec.method import MethodSpec
+from schemas.spec.release import Release
+from steps_engine.accounting.composition import cost_of
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.nodes import Split
-from steps_engine.methods.tree.plan import spec_hash
+from steps_engine.methods.cascade.spec import ELECTED, CascadeSpec
+from steps_engine.scores import must_be_expected
 
 LAYERS = 2  # elections on a path
 LARGEST_GROUP = 3  # predecessors that one split takes together
@@ -28,7 +30,7 @@ MOST_CELLS = 2**24  # of the table that an election counts for one split
 ELECTION_SHARE = Fraction(3, 10)
 TOTAL_SHARE = Fraction(1, 50)  # for the first draw of n̂ where expected_rows is not public
 ORDER_SHARE = Fraction(1, 10)  # of what is left, where the order is elected
-SPREAD = 4  # of the dependence score: adding one record moves it by less than 2, up or down
+SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by less than 2, up or down
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
 ASSUMED_ROWS = 10**5  # for the estimates below where expected_rows is not public
@@ -44,29 +46,31 @@ class TreeDraws:
     counts: tuple[tuple[Draw, ...], ...]
 
 
-def make_cascade_plan(release: Release) -> Plan:
-    """Order, shares, scales and cost of a cascade: bounds, not structure, which is elected."""
-    domain, spec = release.domain, release.spec
-    epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets
-    measurements = sets.count if sets.budget == "split" else 1
-    factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
-    order = attribute_order(domain, spec.method)
-    any_order = spec.method.order == ELECTED and len(order) > 1
+def outline(release: Release, allowance: Allowance) -> Outline:
+    """Order, shares, draws and cost of a cascade: bounds, not structure, which is elected."""
+    domain, method = release.domain, cascade_spec(release)
+    order = attribute_order(domain, method)
+    any_order = method.order == ELECTED and len(order) > 1
     depths = [LAYERS if any_order else min(position, LAYERS) for position in range(len(order))]
-    draws = _total_draw(domain, spec.privacy.total, epsilon, factor)
-    if spec.method.order == ELECTED:
-        draws += _order_draws(len(order), ORDER_SHARE * epsilon, factor)
+    draws = _total_draw(domain, release.spec.privacy.total, allowance)
+    if method.order == ELECTED:
+        draws += _order_draws(len(order), allowance)
     shares = _shares(domain, order)
-    left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
+    left = allowance.total - cost_of(draws)
     for j, depth, share in zip(order, depths, shares, strict=True):
-        draws += _tree_draws(domain.names[j], depth, share * left, measurements, factor, sets.budget)
-    return Plan(
-        release=spec.name, population=domain.population, decomposition="cascade", neighbours=spec.privacy.neighbours,
-        rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total, epsilon=show_nanos(spec.privacy.epsilon),
-        sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
-        layers=_layers(domain, order, depths, shares, draws), election=_election(domain, order), draws=tuple(draws),
-        memory_bytes=_memory(domain), seconds=_seconds(domain, order, depths, sets.count), spec_hash=spec_hash(release),
-    )  # fmt: skip
+        draws += _tree_draws(domain.names[j], depth, share * left, allowance)
+    return Outline(
+        layers=_layers(domain, order, depths, shares, draws),
+        draws=tuple(draws),
+        memory_bytes=_memory(domain),
+        seconds=_seconds(domain, order, depths, method.sets.count),
+        election=_election(domain, order),
+    )
+
+
+def cascade_spec(release: Release) -> CascadeSpec:
+    assert isinstance(release.spec.method, CascadeSpec)
+    return release.spec.method
 
 
 def _seconds(domain: Domain, order: tuple[int, ...], depths: list[int], sets: int) -> float:
@@ -84,14 +88,13 @@ def _memory(domain: Domain) -> int:
     return 2**27 + values + min(rows, LARGEST_BLOCK) * attributes * (code + BYTES_PER_BLOCK_VALUE)
 
 
-def attribute_order(domain: Domain, method: Method) -> tuple[int, ...]:
+def attribute_order(domain: Domain, method: MethodSpec) -> tuple[int, ...]:
     """The given order, then the rest, few categories first: a split on small predecessors leaves few cells to measure.
 
     An attribute with a single category has nothing to measure, unless there is no other to count rows with. Where the order
     is elected, this is the order of the listing alone.
     """
-    order = () if method.order in (None, ELECTED) else method.order
-    given = [domain.index(name) for group in order for name in group]
+    given = [domain.index(name) for group in method.named_groups() for name in group]
     rest = sorted((j for j in range(len(domain.sizes)) if j not in given), key=lambda j: domain.sizes[j])
     return tuple(j for j in given + rest if domain.sizes[j] > 1) or (0,)
 
@@ -102,17 +105,18 @@ def _shares(domain: Domain, order: tuple[int, ...]) -> tuple[Fraction, ...]:
     return tuple(weight / sum(weights) for weight in weights)
 
 
-def _total_draw(domain: Domain, total: str, epsilon: Fraction, factor: int) -> list[Draw]:
+def _total_draw(domain: Domain, total: str, allowance: Allowance) -> list[Draw]:
     """n̂ for growing the trees: free where it is public, else the first draw with its own share."""
     if domain.expected_rows is not None or total != "estimated":
         return []
-    return [_count("total", 0, None, TOTAL_SHARE * epsilon, factor)]
+    return [allowance.count("total", TOTAL_SHARE * allowance.total, layer=0, set_=None)]
 
 
-def _order_draws(attributes: int, epsilon: Fraction, factor: int) -> list[Draw]:
+def _order_draws(attributes: int, allowance: Allowance) -> list[Draw]:
     """One election for every place but the last. They belong to no tree: all trees stand in the order they make."""
-    each = epsilon / max(attributes - 1, 1)
-    return [_election_draw(f"order: election {place}", place, None, each, factor) for place in range(attributes - 1)]
+    each = ORDER_SHARE * allowance.total / max(attributes - 1, 1)
+    places = range(attributes - 1)
+    return [allowance.election(f"order: election {place}", each, SPREAD, layer=place) for place in places]
 
 
 def order_draws(plan: Plan) -> tuple[Draw, ...]:
@@ -120,35 +124,19 @@ def order_draws(plan: Plan) -> tuple[Draw, ...]:
     return tuple(draw for draw in plan.draws if draw.kind == "election" and draw.tree is None)
 
 
-def _election_draw(name: str, layer: int, tree: str | None, epsilon: Fraction, factor: int) -> Draw:
-    return Draw(
-        name=name, kind="election", mechanism="permute_and_flip", layer=layer, set=None, tree=tree, nodes="inner",
-        sensitivity=SPREAD * factor, epsilon=epsilon, scale=SPREAD * factor / epsilon,
-    )  # fmt: skip
-
-
-def _tree_draws(name: str, layers: int, epsilon: Fraction, measurements: int, factor: int, budget: str) -> list[Draw]:
+def _tree_draws(name: str, layers: int, cost: Fraction, allowance: Allowance) -> list[Draw]:
     """Elections serve all sets; the histogram of a leaf gets what its path's elections have left."""
-    each = ELECTION_SHARE * epsilon / layers if layers else Fraction(0)
-    elections = [_election_draw(f"{name}: election {layer}", layer, name, each, factor) for layer in range(layers)]
-    counts = []
-    for measurement in range(1, measurements + 1):
-        set_ = measurement if budget == "split" else None
+    each = ELECTION_SHARE * cost / layers if layers else Fraction(0)
+    draws = [allowance.election(f"{name}: election {layer}", each, SPREAD, layer=layer, tree=name) for layer in range(layers)]
+    for set_ in allowance.served:
         for held in range(min(1, layers), layers + 1):
-            left = (epsilon - held * each) / measurements
-            counts.append(_count(_leaves(name, set_, held), held, set_, left, factor, name))
-    return elections + counts
+            left = (cost - held * each) / len(allowance.served)
+            draws.append(allowance.count(_leaves(name, set_, held), left, layer=held, set_=set_, tree=name))
+    return draws
 
 
 def _leaves(name: str, set_: int | None, held: int) -> str:
     return f"{name}: {'all sets' if set_ is None else f'set {set_}'}, leaves after {held} elections"
-
-
-def _count(name: str, layer: int, set_: int | None, epsilon: Fraction, factor: int, tree: str | None = None) -> Draw:
-    return Draw(
-        name=name, kind="count", mechanism="two_sided_geometric", layer=layer, set=set_, tree=tree, nodes="leaves",
-        sensitivity=factor, epsilon=epsilon, scale=factor / epsilon,
-    )  # fmt: skip
 
 
 def _layers(
@@ -167,7 +155,7 @@ def _layers(
                 nodes_are="at most",
                 share=shares[position],
                 nodes=math.prod(known[: depth * LARGEST_GROUP]) * domain.sizes[j],
-                expected_error=float(f"{math.sqrt(laws.variance(last.scale)):.6g}"),
+                expected_error=float(f"{math.sqrt(noise_of(last).variance):.6g}"),
             )  # fmt: skip
         )
     return tuple(rows)
@@ -176,6 +164,7 @@ def _layers(
 def _election(domain: Domain, order: tuple[int, ...]) -> ElectionPlan | None:
     if len(order) == 1:
         return None
+    must_be_expected(domain.expected_rows)
     return ElectionPlan(
         utility="dependence", what="groups", mechanism="permute_and_flip", layers=LAYERS, share=ELECTION_SHARE,
         candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1,

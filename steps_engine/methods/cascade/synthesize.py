@@ -7,15 +7,16 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine import laws, noise
+from steps_engine import noise
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.cells import Component, Space
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.inference.posterior import Prior
 from steps_engine.inference.reweighting import reweight
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
-from steps_engine.methods.cascade.growth import Cascade
 from steps_engine.methods.cascade.plan import LARGEST_BLOCK, tree_draws
+from steps_engine.methods.cascade.sanitize import Cascade
 
 LARGEST_KEY = 2**62
 LEAST_VARIANCE = 1e-9  # of a count whose noise is practically 0
@@ -77,7 +78,7 @@ def plausible(tree: AttributeTree, noisy: np.ndarray, plan: Plan, randomness: no
     drawn = noisy.copy()
     for draw in tree_draws(plan, tree.domain.names[tree.attribute]).counts[0]:
         cells = (tree.elections == draw.layer)[:, None] & tree.allowed
-        drawn[cells] = Prior.fit(noisy[cells], draw.scale).draw(noisy[cells], randomness)
+        drawn[cells] = Prior.fit(noisy[cells], noise_of(draw)).draw(noisy[cells], randomness)
     return drawn
 
 
@@ -131,7 +132,7 @@ def total_rows(plan: Plan, cascade: Cascade, which_set: int) -> int:
 def leaf_variances(tree: AttributeTree, plan: Plan) -> np.ndarray:
     """Variance of the noise in each cell of a leaf."""
     draws = tree_draws(plan, tree.domain.names[tree.attribute]).counts[0]
-    variance = {draw.layer: max(laws.variance(draw.scale), LEAST_VARIANCE) for draw in draws}
+    variance = {draw.layer: max(noise_of(draw).variance, LEAST_VARIANCE) for draw in draws}
     return np.array([variance.get(held, 0.0) for held in range(max(variance) + 1)])[tree.elections]
 
 

@@ -7,18 +7,51 @@ noisy histograms is the exact number of rows, where that is public or invariant.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from schemas import tables
-from schemas.plan import Plan, canonical
+from schemas.identity import canonical
+from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
-from steps_engine.methods.cascade.growth import Cascade
+from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import leaf_variances
 
+# A cascade or a Bayesian network: one tree per attribute. `split` is the JSON list of the predecessors on which a node was
+# split, [] where it stopped; the children of a node follow in the next layer, in the order of their categories.
+FOREST = pa.schema(
+    [
+        pa.field("tree", pa.int16(), nullable=False),
+        pa.field("attribute", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("layer", pa.int16(), nullable=False),
+        pa.field("node", pa.int64(), nullable=False),
+        pa.field("split", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+    ]
+)
+_LEAF_CELL = [
+    pa.field("tree", pa.int16(), nullable=False),
+    pa.field("leaf", pa.int64(), nullable=False),
+    pa.field("category", pa.int32(), nullable=False),
+]
+
+
+def forest_noisy(measurements: int) -> pa.Schema:
+    """Noisy histograms of the leaves of every tree; tree 0 is the exact number of rows, where that is public."""
+    return pa.schema(_LEAF_CELL + [pa.field(f"noisy_{i}", pa.int64(), nullable=False) for i in range(1, measurements + 1)])
+
+
+FOREST_COUNTS = pa.schema(
+    [*_LEAF_CELL, pa.field("estimate", pa.float64(), nullable=False), pa.field("standard_error", pa.float64(), nullable=False)]
+)
+
 Trees = tuple[AttributeTree, ...]
+
+
+def schemas_of(plan: Plan) -> dict[str, pa.Schema]:
+    """The schema of each table that a release by this plan publishes beside its records."""
+    return {"tree": FOREST, "noisy-counts": forest_noisy(plan.measurements), "consistent-counts": FOREST_COUNTS}
 
 
 def trees_table(domain: Domain, trees: Trees) -> pa.Table:
@@ -35,7 +68,7 @@ def trees_table(domain: Domain, trees: Trees) -> pa.Table:
                 pa.array(np.arange(len(layer))),
                 pa.DictionaryArray.from_arrays(pa.array(layer, pa.int32()), names),
             ]
-            parts.append(pa.Table.from_arrays(columns, schema=tables.FOREST))
+            parts.append(pa.Table.from_arrays(columns, schema=FOREST))
     return pa.concat_tables(parts).unify_dictionaries()
 
 
@@ -105,7 +138,7 @@ def noisy_table(cascade: Cascade) -> pa.Table:
         values = np.concatenate([np.full((len(values), 1), cascade.total), values], axis=1)
     columns = {"tree": number.astype(np.int16), "leaf": leaf, "category": category.astype(np.int32)}
     columns |= {f"noisy_{i}": row.astype(np.int64) for i, row in enumerate(values, start=1)}
-    return pa.table(columns).cast(tables.forest_noisy(len(values)))
+    return pa.table(columns).cast(forest_noisy(len(values)))
 
 
 def read_noisy(domain: Domain, trees: Trees, table: pa.Table) -> Cascade:
@@ -126,6 +159,11 @@ def read_noisy(domain: Domain, trees: Trees, table: pa.Table) -> Cascade:
     return Cascade(domain, trees, tuple(noisy), int(values[0, known][0]) if known.any() else None)
 
 
+def read_measured(domain: Domain, tables: Mapping[str, pa.Table]) -> Cascade:
+    """Trees and noisy histograms as they were published."""
+    return read_noisy(domain, read_trees(domain, tables["tree"]), tables["noisy-counts"])
+
+
 def estimates_table(plan: Plan, cascade: Cascade) -> pa.Table:
     """The mean of the measurements of every cell, with its standard error."""
     number, leaf, category = cells_of(cascade.trees)
@@ -137,7 +175,7 @@ def estimates_table(plan: Plan, cascade: Cascade) -> pa.Table:
         error.append(np.sqrt(spread[allowed]))
     columns = {"tree": number.astype(np.int16), "leaf": leaf, "category": category.astype(np.int32)}
     columns |= {"estimate": np.concatenate(mean), "standard_error": np.concatenate(error)}
-    return pa.table(columns).cast(tables.FOREST_COUNTS)
+    return pa.table(columns).cast(FOREST_COUNTS)
 
 
 def total_with_error(plan: Plan, cascade: Cascade) -> tuple[float, float]:

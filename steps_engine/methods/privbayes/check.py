@@ -8,11 +8,9 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.cascade.check import check_forest, schemas, utility_problems
+from steps_engine.methods.cascade.check import check_forest, utility_problems
 from steps_engine.methods.cascade.tables import Trees
 from steps_engine.methods.checked import Checked
-
-__all__ = ["check", "schemas"]
 
 
 def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:

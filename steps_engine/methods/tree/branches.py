@@ -20,7 +20,8 @@ from schemas.spec.domain import Domain
 from steps_engine import noise
 from steps_engine.domain.cells import Space
 from steps_engine.domain.nodes import Tree
-from steps_engine.methods.tree.structure import read_tree
+from steps_engine.methods.tree.sparse import is_sampled
+from steps_engine.methods.tree.tables import read_tree
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,21 @@ class Branches:
 
 def read_branches(domain: Domain, plan: Plan, table: pa.Table) -> Branches:
     """The tree of a bundle, or EvidenceBroken with the first thing that does not hold."""
-    too_few = plan.cells > table.num_rows and not plan.sparse
+    too_few = plan.cells > table.num_rows and not is_sampled(plan)
     if domain.all_cells > noise.MOST_CELLS or Space(domain).count() != plan.cells or too_few:
         raise EvidenceBroken("the domain's rules allow another number of cells than the plan and the tree have")
     table = table.unify_dictionaries()
-    splits, split_of = _splits(domain, table, plan.sparse)
-    layers, planned = tuple(_layers(table, split_of)), plan.layers[: len(plan.layers) - plan.sparse]
+    splits, split_of = _splits(domain, table, is_sampled(plan))
+    layers, planned = tuple(_layers(table, split_of)), plan.layers[: len(plan.layers) - is_sampled(plan)]
     ended = plan.election is not None and len(layers) < len(planned) and layers[-1].leaf.all()
     if len(layers) != len(planned) and not ended:
         raise EvidenceBroken(f"has {len(layers)} layers; the plan has {len(planned)}")
     for nodes, layer in zip(layers, planned, strict=False):
         _must_follow_plan(nodes, layer, splits, domain)
     _must_be_families(layers, splits, domain)
-    if not (layers[-1].leaf.all() or plan.sparse):
+    if not (layers[-1].leaf.all() or is_sampled(plan)):
         raise EvidenceBroken("the last layer has a node that is not a leaf")
-    return _with_ends(read_tree(domain, table, plan.sparse), tuple(splits), layers)
+    return _with_ends(read_tree(domain, table, is_sampled(plan)), tuple(splits), layers)
 
 
 def _with_ends(tree: Tree, splits: tuple[tuple[int, ...], ...], layers: tuple[Nodes, ...]) -> Branches:

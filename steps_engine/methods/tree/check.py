@@ -11,20 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import tables
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Checked, Ends, Findings
 from steps_engine.methods.tree.branches import Branches, read_branches
-from steps_engine.methods.tree.sparse import are_cells, cells_below
+from steps_engine.methods.tree.sparse import are_cells, cells_below, is_sampled
 
 MOST_ROWS = 2**40  # so that sums of whole numbers cannot overflow
 TOLERANCE = 1e-6
-
-
-def schemas(plan: Plan) -> dict[str, pa.Schema]:
-    noisy, consistent = tables.noisy_counts(plan.measurements, plan.sparse), tables.consistent_counts(plan.sets, plan.sparse)
-    return {"tree": tables.TREE, "noisy-counts": noisy, "consistent-counts": consistent}
 
 
 def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:
@@ -47,7 +41,7 @@ def _check_noisy(branches: Branches, plan: Plan, table: pa.Table, found: Finding
     """The noisy counts of the nodes that are held."""
     noisy, cells = held_and_sampled(table, plan)
     found.collect("noisy-counts", noisy_problems, branches, plan, noisy)
-    if plan.sparse:
+    if is_sampled(plan):
         found.collect("noisy-counts", noisy_cell_problems, branches, plan, cells)
     return noisy
 
@@ -57,7 +51,7 @@ def _check_consistent(branches: Branches, plan: Plan, noisy: pa.Table | None, ta
     sound = [found.collect("consistent-counts", consistent_problems, branches, plan, held)]
     if noisy is not None:
         sound.append(found.collect("consistent-counts", total_problems, plan, noisy, held))
-    if plan.sparse:
+    if is_sampled(plan):
         sound.append(found.collect("consistent-counts", whole_cell_problems, branches, held, cells))
     return all(sound)
 
@@ -101,7 +95,7 @@ def unpaid_problems(branches: Branches, plan: Plan) -> Iterator[str]:
 
 def held_and_sampled(table: pa.Table, plan: Plan) -> tuple[pa.Table, pa.Table]:
     """The nodes of the tree, and the cells below it where those are too many to list."""
-    if not plan.sparse:
+    if not is_sampled(plan):
         return table, table.slice(0, 0)
     sampled = pc.equal(table["layer"], len(plan.layers))
     return table.filter(pc.invert(sampled)), table.filter(sampled)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from schemas import tables
 from schemas.plan import Plan
 from steps_engine import noise
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
-from steps_engine.inference.posterior import plausible_tables
 from steps_engine.inference.rounding import whole_numbers
+from steps_engine.methods.tree.posterior import plausible_tables
 from steps_engine.methods.tree.sanitize import NoisyCounts
-from steps_engine.methods.tree.sparse import WholeCells, correct_cells
+from steps_engine.methods.tree.sparse import WholeCells, correct_cells, is_sampled
+from steps_engine.methods.tree.tables import consistent_counts
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ConsistentCounts:
         if self.cells is not None:
             nothing = pa.nulls(len(self.cells.cells), pa.float64())
             parts.append(_rows(len(parts), self.cells.cells, nothing, nothing, self.cells.whole))
-        return pa.concat_tables(parts).cast(tables.consistent_counts(len(self.whole[0]), self.cells is not None))
+        return pa.concat_tables(parts).cast(consistent_counts(len(self.whole[0]), self.cells is not None))
 
     @classmethod
     def from_table(cls, table: pa.Table, sparse: bool = False) -> ConsistentCounts:
@@ -74,7 +74,7 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
         for index, table in enumerate(plausible_tables(tree, noisy, plan, randomness)):
             _keep(whole, index, whole_numbers(tree, table, randomness))
     errors = tuple(np.sqrt(variance / plan.measurements) for variance in weights.variance)
-    cells = correct_cells(tree, noisy.cells, whole[-1], plan, randomness) if plan.sparse else None
+    cells = correct_cells(tree, noisy.cells, whole[-1], plan, randomness) if is_sampled(plan) else None
     return ConsistentCounts(tuple(total / plan.measurements for total in sums), errors, tuple(whole), cells)
 
 

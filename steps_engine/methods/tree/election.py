@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine import laws, noise
+from steps_engine.accounting.mechanisms import elect, noise_of
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.tree.growth import Growth
+from steps_engine.noise import GRID, Randomness
+from steps_engine.scores import ERROR, MOST_ROWS, log_likelihood, unevenness
 
 MOST_CANDIDATES = 10**6
 
@@ -26,7 +27,8 @@ class Utility:
 
     `score(histogram, categories, expected_rows)`: histogram is nodes × categories, `categories` the public number of
     categories in each node. `sensitivity` is the largest change when one record is added; `monotone` says that adding a
-    record never moves one candidate up and another one down.
+    record never moves one candidate up and another one down. `error` is how far the computed score may lie from the one in
+    real arithmetic that `sensitivity` speaks of.
     """
 
     name: str
@@ -35,27 +37,19 @@ class Utility:
     monotone: bool
     needs_expected_rows: bool = False
     in_rows: bool = False  # whether scores are numbers of rows, which can be weighed against noise
+    error: Fraction = GRID
 
     @property
     def spread(self) -> Fraction:
         """Width of the interval in which adding one record moves every score: Δ if monotone, else 2Δ."""
         return self.sensitivity * (1 if self.monotone else 2)
 
-
-def log_likelihood(histogram: np.ndarray) -> np.ndarray:
-    """Multinomial log-likelihood of each row at its own maximum: log n! − Σ log n_k! + Σ n_k log(n_k/n).
-
-    With g(n) = log n! − n log n + n this is g(n) − Σ g(n_k): g grows like ½ log 2πn, so nothing large cancels and the
-    floating error stays below 2⁻²⁰ (what noise.py allows a score) for any number of rows.
-    """
-    return _g(histogram.sum(axis=1)) - _g(histogram).sum(axis=1)
-
-
-def _g(n: np.ndarray) -> np.ndarray:
-    """log n! − n log n + n: directly where n is small, Stirling's series beyond (its next term is below 1e-13)."""
-    small, big = np.minimum(n, 64), np.maximum(n, 64)
-    stirling = 0.5 * np.log(2 * np.pi * big) + 1 / (12 * big) - 1 / (360 * big**3) + 1 / (1260 * big**5)
-    return np.where(n < 64, gammaln(small + 1) - xlogy(small, small) + small, stirling)
+    def candidate_error(self, what: str, stop: bool) -> Fraction:
+        """How far a candidate's score may lie from its true value: a grouping's is the gap of two means (`_gaps`), and where
+        stopping competes a price is taken off (`_with_stop`)."""
+        if what == "groups":
+            return 2 * self.error + GRID * 5 / 8
+        return self.error + (GRID / 4 if stop else 0)
 
 
 def _minus_aic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
@@ -69,23 +63,17 @@ def _minus_bic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int
 
 
 def _uneven(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
-    """½ Σ |n_k − n/K|: rows that were misplaced if all K categories were taken for equally full. Sums of whole numbers.
-
-    Adding a record moves it by at most 1 − 1/K, up or down: PRIVACY.md, uneven.
-    """
-    rows, allowed = histogram.sum(axis=1, keepdims=True), categories[:, None]
-    return np.maximum(allowed * histogram - rows, 0).sum(axis=1) / np.maximum(categories, 1)
+    return unevenness(histogram, categories)
 
 
-AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True)
-BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True)
-UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True)
+AIC = Utility("aic", _minus_aic, Fraction(2), monotone=True, error=ERROR)
+BIC = Utility("bic", _minus_bic, Fraction(2), monotone=True, needs_expected_rows=True, error=ERROR)
+UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True, error=ERROR)
 UTILITIES = {utility.name: utility for utility in (AIC, BIC, UNEVEN)}
-MECHANISMS = {"permute_and_flip": noise.permute_and_flip, "exponential": noise.exponential_mechanism}
 
 
 def elect_attributes(
-    growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: noise.Randomness, utility: Utility
+    growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: Randomness, utility: Utility
 ) -> tuple[tuple[Split, ...], np.ndarray]:
     """One election per node of a layer. Nodes are disjoint, so the layer costs one election, not their number."""
     nodes = growth.open_nodes()
@@ -93,7 +81,7 @@ def elect_attributes(
     scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
     if plan.election.stop:
         scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
-    elected = MECHANISMS[draw.mechanism](scores[nodes], eligible[nodes], draw.epsilon, draw.sensitivity, randomness)
+    elected = elect(draw, scores[nodes], eligible[nodes], randomness)
     rest, rest_of = growth.remainder()
     choices = tuple((j,) for j in range(growth.used.shape[1])) + rest
     choice = np.zeros(growth.width, dtype=np.int64)
@@ -110,12 +98,14 @@ def _with_stop(
     """A last candidate: no further layer, the cells come next. It scores 0; a split what it tells less what it costs.
 
     Measuring K categories misplaces about ½ Σ E|noise| rows: public, as K and the scale are. One constant for all records is
-    taken from each score, so that the spread stays as it is.
+    taken from each score, so that the spread stays as it is. No price is above MOST_ROWS, which no split is worth: so the
+    difference is rounded by GRID/4 at most.
     """
     draws = (d for d in plan.draws if (d.kind, d.layer, d.set) == ("count", depth + 1, plan.served[0]))
-    price = laws.mean_size(max(d.scale for d in draws)) / 2
+    price = max(noise_of(d).mean_size for d in draws) / 2
+    _must_be_small(scores[eligible])
     for j in range(scores.shape[1]):
-        scores[:, j] -= price * growth.allowed_categories(j)
+        scores[:, j] -= np.minimum(price * growth.allowed_categories(j), MOST_ROWS)
     return np.pad(scores, ((0, 0), (0, 1))), np.pad(eligible, ((0, 0), (0, 1)), constant_values=True)
 
 
@@ -137,9 +127,7 @@ def grouping_count(attributes: int, groups: int) -> int:
     return sum((-1) ** i * math.comb(groups, i) * (groups - i) ** attributes for i in range(groups + 1))
 
 
-def elect_groups(
-    domain: Domain, counts: Counts, plan: Plan, randomness: noise.Randomness, utility: Utility
-) -> tuple[Split, ...]:
+def elect_groups(domain: Domain, counts: Counts, plan: Plan, randomness: Randomness, utility: Utility) -> tuple[Split, ...]:
     """The paper's clustering variant, elected once at the root: layers of attributes of like importance.
 
     A candidate is an ordered grouping; its utility is the sum of the gaps between the mean importance of adjacent
@@ -154,11 +142,25 @@ def elect_groups(
         ]
     )
     labels = _groupings(len(domain.sizes), groups)
-    first, last = labels == 0, labels == groups - 1
-    score = (first @ importance) / first.sum(axis=1) - (last @ importance) / last.sum(axis=1)
+    score = _gaps(importance, labels == 0, labels == groups - 1)
     everyone = np.ones((1, len(score)), dtype=bool)
-    winner = int(MECHANISMS[draw.mechanism](score[None, :], everyone, draw.epsilon, draw.sensitivity, randomness)[0])
+    winner = int(elect(draw, score[None, :], everyone, randomness)[0])
     return tuple(tuple(np.flatnonzero(labels[winner] == group).tolist()) for group in range(groups))
+
+
+def _gaps(importance: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Mean of the first group less mean of the last, for each grouping: whole numbers of 2^−24 up to one division."""
+    _must_be_small(importance)
+    units = np.rint(importance * 2.0**24).astype(np.int64)
+    ones, others = first.sum(axis=1), last.sum(axis=1)
+    gaps: np.ndarray = ((first @ units) * others - (last @ units) * ones) / (ones * others) / 2.0**24
+    return gaps
+
+
+def _must_be_small(scores: np.ndarray) -> None:
+    """CONFIDENTIAL scores. Sums and differences of scores below MOST_ROWS, and as near to each other, are exact enough."""
+    if scores.size and not (np.abs(scores).max() <= MOST_ROWS and np.ptp(scores) <= MOST_ROWS):
+        raise ValueError("scores are not finite, or more than 2^31 apart; check the utility")
 
 
 def _histogram(counts: Counts, attribute: int, size: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The plan: layers, shares, scales and cost, decided from public inputs before any record is read.
+"""The plan of a tree: layers, shares and draws, decided from public inputs before any record is read.
 
 What a release costs is the sum over the draws on a root-to-leaf path: nodes of one layer are disjoint, so a record (or the
 k rows of a person) meets each layer once. The shares of a path sum to ε as exact fractions, whatever L, r, m and neighbours.
@@ -7,17 +7,22 @@ k rows of a person) meets each layer once. The shares of a path sum to ε as exa
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from schemas.budget import as_fraction, show_nanos
 from schemas.errors import SpecError
-from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan, digest
+from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release
-from steps_engine import laws, noise
+from schemas.spec.release import Release
+from steps_engine import noise
+from steps_engine.accounting.composition import cost_of
+from steps_engine.accounting.mechanisms import CountNoise, noise_of
+from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.cells import Space
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
+from steps_engine.methods.tree.spec import Division, LayeredSpec, TreeSpec, UhSpec
+from steps_engine.scores import must_be_expected
 
 MOST_BYTES = 2**32  # of a table that is held: one that needs more is sampled instead
 MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alone, expected over all measurements
@@ -37,43 +42,39 @@ class Shape:
     most_nodes: tuple[int, ...] | None = None  # where branches may stop: cells can lie in every layer
 
 
-def make_plan(release: Release, randomness: noise.Randomness | None = None, utilities: dict[str, Utility] = UTILITIES) -> Plan:
-    """The plan of a release. `randomness` orders the attributes of `uh`, once: the plan is then sealed."""
-    domain, spec = release.domain, release.spec
+def outline(
+    release: Release, allowance: Allowance, randomness: noise.Randomness | None, utilities: Mapping[str, Utility] = UTILITIES
+) -> Outline:
+    """The layers of a tree and their draws. `randomness` orders the attributes of `uh`, once: the plan is then sealed."""
+    domain, method, total = release.domain, layered(release), release.spec.privacy.total
     space = Space(domain)
-    cells = space.count()
-    shape = _shape(space, spec.method, randomness)
-    sparse = bytes_of(domain.all_cells, spec.method.sets.count) > MOST_BYTES
+    shape, sets = _shape(space, method, randomness), method.sets.count
+    sparse = bytes_of(domain.all_cells, sets) > MOST_BYTES
     _must_fit(release, shape, sparse)
-    election = _election(domain, spec.method, utilities)
-    epsilon, sets = as_fraction(spec.privacy.epsilon), spec.method.sets.count
-    shares = _shares(spec.method.division, shape)
+    election = _election(domain, method, utilities)
+    shares = _shares(method.division, shape)
     if sparse and len(shape.nodes) == 1:
         shape, shares = _below_a_total(shape), (TOTAL_SHARE, 1 - TOTAL_SHARE)
-    factor = domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
-    draws = _election_draws(election, epsilon, factor, utilities)
-    left = epsilon - sum((draw.epsilon for draw in draws), Fraction(0))
-    served = (None,) if spec.method.sets.budget == "shared" else tuple(range(1, sets + 1))
-    each = left / len(served)
-    draws += _count_draws(shape, shares, each, served, factor)
+    draws = _election_draws(election, allowance, utilities)
+    each = (allowance.total - cost_of(draws)) / len(allowance.served)
+    draws += _count_draws(shape, shares, each, allowance)
     held = sum(shape.nodes)
     if sparse:
-        draws[:] = [_sampled(draw, len(shape.nodes), domain.all_cells, len(served)) for draw in draws]
+        draws = [_sampled(draw, len(shape.nodes), domain.all_cells, len(allowance.served)) for draw in draws]
         held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_rows or 0)
-    if (widest := max(draw.scale for draw in draws if draw.kind == "count")) > noise.LARGEST_SCALE:
-        raise SpecError(
-            f"ε={show_nanos(spec.privacy.epsilon)} over {len(draws)} draws needs noise of scale {float(widest):.3g}, more than "
-            "can be drawn. Raise epsilon, or ask for fewer sets or layers."
-        )
-    return Plan(
-        release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
-        neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, total=spec.privacy.total,
-        epsilon=show_nanos(spec.privacy.epsilon), sets=sets, budget=spec.method.sets.budget, cells=cells,
-        layers=_layers(shape, shares, each, factor, spec.privacy.total, sparse),
-        election=election, draws=tuple(draws),
-        memory_bytes=bytes_of(held, sets), seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET, 1),
-        spec_hash=spec_hash(release),
-    )  # fmt: skip
+    return Outline(
+        layers=_layers(shape, shares, [_noise(allowance, share * each) for share in shares], total, sparse),
+        draws=tuple(draws),
+        memory_bytes=bytes_of(held, sets),
+        seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET, 1),
+        election=election,
+    )
+
+
+def layered(release: Release) -> LayeredSpec:
+    """The options of a tree, a flat table or a universal histogram."""
+    assert isinstance(release.spec.method, LayeredSpec)
+    return release.spec.method
 
 
 def bytes_of(nodes: int, sets: int) -> int:
@@ -105,29 +106,16 @@ def _below_a_total(shape: Shape) -> Shape:
 
 
 def _sampled(draw: Draw, last: int, cells: int, measurements: int) -> Draw:
-    """The draw of the last layer with the lowest threshold that few enough empty cells reach: α^θ/(1 + α) of them do."""
+    """The draw of the last layer with the lowest threshold that few enough empty cells reach."""
     if draw.kind != "count" or draw.layer != last:
         return draw
-    most, alpha = MOST_KEPT / measurements, math.exp(-1 / draw.scale)
-    return draw.model_copy(update={"threshold": max(1, math.ceil(draw.scale * math.log(cells / most / (1 + alpha))))})
+    return draw.model_copy(update={"threshold": noise_of(draw).threshold(MOST_KEPT / measurements / cells)})
 
 
-def spec_hash(release: Release) -> str:
-    """Identity of what was asked: spec and domain, not where the files lie."""
-    spec = release.spec.model_dump(mode="json", exclude={"dataset", "source"})
-    return digest({"spec": spec, "domain": release.domain.model_dump(mode="json")})
-
-
-def _shape(space: Space, method: Method, randomness: noise.Randomness | None) -> Shape:
-    names = space.domain.names
-    if method.elect is not None:
+def _shape(space: Space, method: LayeredSpec, randomness: noise.Randomness | None) -> Shape:
+    if isinstance(method, TreeSpec) and method.elect is not None:
         return _elected_shape(space, method.elect.layers, method.elect.what, method.elect.stop)
-    groups = list(method.order or ())
-    if method.decomposition == "uh":
-        if method.layers > len(names):
-            raise SpecError(f"layers: {method.layers} are asked; the domain has {len(names)} attributes.")
-        order = noise.permutation(len(names), randomness) if randomness is not None else range(len(names))
-        groups = [(names[j],) for j in order[: method.layers]]
+    names, groups = space.domain.names, list(_groups_above_cells(space, method, randomness))
     rest = tuple(name for name in names if name not in {n for group in groups for n in group})
     groups += [rest] if rest else []
     prefixes = [tuple(space.domain.index(n) for g in groups[: i + 1] for n in g) for i in range(len(groups))]
@@ -136,6 +124,17 @@ def _shape(space: Space, method: Method, randomness: noise.Randomness | None) ->
     depth = sum(number > 0 for number in nodes)
     early = tuple(after > before for before, after in zip(ended, ended[1:], strict=False))
     return Shape(tuple(groups[:depth]), nodes[:depth], True, (*early[: depth - 1], True))
+
+
+def _groups_above_cells(space: Space, method: LayeredSpec, randomness: noise.Randomness | None) -> tuple[tuple[str, ...], ...]:
+    """The attributes of each layer above the full cross-tabulation: given, random, or none."""
+    if isinstance(method, UhSpec):
+        names = space.domain.names
+        if method.layers > len(names):
+            raise SpecError(f"layers: {method.layers} are asked; the domain has {len(names)} attributes.")
+        order = noise.permutation(len(names), randomness).tolist() if randomness is not None else range(len(names))
+        return tuple((names[j],) for j in order[: method.layers])
+    return method.named_groups()
 
 
 def _elected_shape(space: Space, layers: int, what: str, stop: bool) -> Shape:
@@ -158,8 +157,8 @@ def _elected_shape(space: Space, layers: int, what: str, stop: bool) -> Shape:
     return Shape((None,) * depth, (*most, cells), False, (True,) * depth, most_nodes=(cells,) * depth if stop else None)
 
 
-def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> ElectionPlan | None:
-    elect = method.elect
+def _election(domain: Domain, method: LayeredSpec, utilities: Mapping[str, Utility]) -> ElectionPlan | None:
+    elect = method.elect if isinstance(method, TreeSpec) else None
     if elect is None:
         return None
     if elect.utility not in utilities:
@@ -168,6 +167,8 @@ def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> 
         raise SpecError(f"stop: true needs scores that can be weighed against noise; {elect.utility} has none, say uneven.")
     if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
         raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
+    if utilities[elect.utility].in_rows:
+        must_be_expected(domain.expected_rows)
     p = len(domain.names)
     return ElectionPlan(
         utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
@@ -175,23 +176,22 @@ def _election(domain: Domain, method: Method, utilities: dict[str, Utility]) -> 
     )  # fmt: skip
 
 
-def _election_draws(election: ElectionPlan | None, epsilon: Fraction, factor: int, utilities: dict[str, Utility]) -> list[Draw]:
+def _election_draws(election: ElectionPlan | None, allowance: Allowance, utilities: Mapping[str, Utility]) -> list[Draw]:
     """The tree is elected once for all sets: one election per layer that is split, r·ε in all."""
     if election is None:
         return []
     rounds = election.layers if election.what == "attributes" else 1
-    spread = utilities[election.utility].spread * factor * (2 if election.what == "groups" else 1)
-    each = election.share * epsilon / rounds
+    utility = utilities[election.utility]
+    spread = utility.spread * (2 if election.what == "groups" else 1)
+    error = utility.candidate_error(election.what, election.stop)
+    each = election.share * allowance.total / rounds
     return [
-        Draw(
-            name=f"election {layer}", kind="election", mechanism=election.mechanism, layer=layer, set=None, nodes="inner",
-            sensitivity=spread, epsilon=each, scale=spread / each,
-        )
+        allowance.election(f"election {layer}", each, spread, layer=layer, mechanism=election.mechanism, error=error)
         for layer in range(rounds)
-    ]  # fmt: skip
+    ]
 
 
-def _shares(asked: str | tuple[Fraction, ...], shape: Shape) -> tuple[Fraction, ...]:
+def _shares(asked: Division, shape: Shape) -> tuple[Fraction, ...]:
     """The part of a set's ε that each layer gets; they sum to 1 exactly."""
     depth = len(shape.nodes)
     if asked == "equal":
@@ -205,44 +205,33 @@ def _shares(asked: str | tuple[Fraction, ...], shape: Shape) -> tuple[Fraction, 
     return tuple(weight / sum(weights) for weight in weights)
 
 
-def _count_draws(
-    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, served: tuple[int | None, ...], factor: int
-) -> list[Draw]:
+def _count_draws(shape: Shape, shares: tuple[Fraction, ...], each: Fraction, allowance: Allowance) -> list[Draw]:
     """One draw per layer and measurement; a branch that ends early spends the rest of its path in its last draw."""
     draws = []
-    for set_ in served:
+    for set_ in allowance.served:
         name = "all sets" if set_ is None else f"set {set_}"
-        for layer in range(1, len(shares) + 1):
-            last = layer == len(shares)
-            kinds = {"inner": shares[layer - 1]} if not last else {}
+        for layer, share in enumerate(shares, start=1):
+            if layer < len(shares):
+                inner = f"{name}, layer {layer}, inner"
+                draws.append(allowance.count(inner, share * each, layer=layer, set_=set_, nodes="inner"))
             if shape.early[layer - 1]:
-                kinds["leaves"] = sum(shares[layer - 1 :], Fraction(0))
-            for nodes, share in kinds.items():
-                epsilon = share * each
-                draws.append(
-                    Draw(
-                        name=f"{name}, layer {layer}, {nodes}",
-                        kind="count",
-                        mechanism="two_sided_geometric",
-                        layer=layer,
-                        set=set_,
-                        nodes=nodes,
-                        sensitivity=factor,
-                        epsilon=epsilon,
-                        scale=factor / epsilon,
-                    )  # fmt: skip
-                )
+                rest = sum(shares[layer - 1 :], Fraction(0)) * each
+                draws.append(allowance.count(f"{name}, layer {layer}, leaves", rest, layer=layer, set_=set_))
     return draws
 
 
+def _noise(allowance: Allowance, cost: Fraction) -> CountNoise:
+    """The noise that a cost buys."""
+    return noise_of(allowance.count("", cost, layer=1, set_=None))
+
+
 def _layers(
-    shape: Shape, shares: tuple[Fraction, ...], each: Fraction, factor: int, total: str, sparse: bool
+    shape: Shape, shares: tuple[Fraction, ...], noises: Sequence[CountNoise], total: str, sparse: bool
 ) -> tuple[LayerPlan, ...]:
-    scales = [factor / (share * each) for share in shares]
     if sparse:  # a cell that is kept has its noise, and the layers above learn nothing from it
-        errors = [*expected_errors(shape.nodes[:-1], scales[:-1], total), math.sqrt(laws.variance(scales[-1]))]
+        errors = [*expected_errors(shape.nodes[:-1], noises[:-1], total), math.sqrt(noises[-1].variance)]
     else:
-        errors = expected_errors(shape.nodes, scales, total)
+        errors = expected_errors(shape.nodes, noises, total)
     return tuple(
         LayerPlan(
             layer=i + 1, attributes=shape.attributes[i], nodes=(shape.most_nodes or shape.nodes)[i],
@@ -252,17 +241,17 @@ def _layers(
     )  # fmt: skip
 
 
-def expected_errors(nodes: tuple[int, ...], scales: list[Fraction], total: str) -> list[float]:
-    """Standard error of a node per layer after least squares, for the layer's mean fan-out (consistency.py's passes)."""
-    variance = [laws.variance(scale) for scale in scales]
+def expected_errors(nodes: tuple[int, ...], noises: Sequence[CountNoise], total: str) -> list[float]:
+    """Standard error of a node per layer after least squares, for the layer's mean fan-out (least_squares.py's passes)."""
+    own = [noise.variance for noise in noises]
     fanout = [n / above for n, above in zip(nodes, (1, *nodes[:-1]), strict=True)]
-    up = [variance[-1]]
-    for v, b in zip(reversed(variance[:-1]), reversed(fanout[1:]), strict=True):
+    up = [own[-1]]
+    for v, b in zip(reversed(own[:-1]), reversed(fanout[1:]), strict=True):
         up.insert(0, v * b * up[0] / (v + b * up[0]) if v + up[0] else 0.0)
-    spread = fanout[0] * up[0] if total == "estimated" else 0.0
+    variance = fanout[0] * up[0] if total == "estimated" else 0.0
     errors = []
     for u, b in zip(up, fanout, strict=True):
         gain = 1 / b
-        spread = u - gain * u + gain**2 * spread
-        errors.append(math.sqrt(max(spread, 0.0)))
+        variance = u - gain * u + gain**2 * variance
+        errors.append(math.sqrt(max(variance, 0.0)))
     return errors

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from schemas import tables
 from schemas.plan import Plan
-from steps_engine import noise
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Tree, kinds_of_nodes
-from steps_engine.methods.tree.sparse import BELOW, KeptCells, sanitize_cells
+from steps_engine.methods.tree.sparse import BELOW, KeptCells, is_sampled, sanitize_cells
+from steps_engine.methods.tree.tables import noisy_counts
+from steps_engine.noise import Randomness
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class NoisyCounts:
         parts += [_rows(depth, counts) for depth, counts in enumerate(self.layers, start=1)]
         if self.cells is not None:
             parts.append(_rows(len(self.layers) + 1, self.cells.noisy, self.cells.cells))
-        return pa.concat_tables(parts).cast(tables.noisy_counts(measurements, self.cells is not None))
+        return pa.concat_tables(parts).cast(noisy_counts(measurements, self.cells is not None))
 
     @classmethod
     def from_table(cls, table: pa.Table, sparse: bool = False) -> NoisyCounts:
@@ -50,16 +51,16 @@ def _rows(depth: int, counts: np.ndarray, node: np.ndarray | None = None) -> pa.
     return pa.table(columns | {f"noisy_{i}": pa.array(row, mask=row == BELOW) for i, row in enumerate(counts, start=1)})
 
 
-def sanitize(tree: Tree, counts: Counts, plan: Plan, randomness: noise.Randomness) -> NoisyCounts:
+def sanitize(tree: Tree, counts: Counts, plan: Plan, randomness: Randomness) -> NoisyCounts:
     """Every node of every layer gets noise, empty ones too: a cell without noise would say that nobody is in it."""
     exact = tree.node_counts(counts)
     noisy = tuple(np.tile(values, (plan.measurements, 1)) for values in exact[1:])
     for depth, (layer, counts_of) in enumerate(zip(tree.layers, noisy, strict=True), start=1):
         for measurement, row in enumerate(counts_of, start=1):
             for nodes, chosen in kinds_of_nodes(layer).items():
-                scale = plan.count_draw(depth, measurement, nodes).scale
-                row[chosen] += noise.two_sided_geometric(scale, _size(row, chosen), randomness)
-    cells = sanitize_cells(tree, counts, plan, randomness) if plan.sparse else None
+                drawn = noise_of(plan.count_draw(depth, measurement, nodes)).draw(_size(row, chosen), randomness)
+                row[chosen] += drawn
+    cells = sanitize_cells(tree, counts, plan, randomness) if is_sampled(plan) else None
     return NoisyCounts(noisy, None if plan.total == "estimated" else int(exact[0][0]), cells)
 
 

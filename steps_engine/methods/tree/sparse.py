@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schemas.plan import Plan
+from schemas.plan import Draw, Plan
 from steps_engine import noise
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Layer, Tree, walk_down
@@ -56,11 +57,24 @@ def _reaching(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Occupied cells are drawn one by one, empty ones sampled from all numbers: those that are no empty cell are left out."""
     draw = plan.count_draw(len(plan.layers), measurement, "leaves")
-    noisy = exact + noise.two_sided_geometric(draw.scale, len(exact), randomness)
-    cells, values = noise.zeros_that_reach(draw.threshold, draw.scale, tree.domain.all_cells, randomness)
+    law, threshold = noise_of(draw), threshold_of(draw)
+    noisy = exact + law.draw(len(exact), randomness)
+    cells, values = law.zeros_that_reach(threshold, tree.domain.all_cells, randomness)
     empty = np.flatnonzero(~np.isin(cells, occupied, assume_unique=True) & are_cells(tree, cells))
-    high = np.flatnonzero(noisy >= draw.threshold)
+    high = np.flatnonzero(noisy >= threshold)
     return np.concatenate([occupied[high], cells[empty]]), np.concatenate([noisy[high], values[empty]])
+
+
+def is_sampled(plan: Plan) -> bool:
+    """Whether the cells of the last layer are too many to list, so that only those that reach a threshold are kept."""
+    return any(draw.threshold is not None for draw in plan.draws)
+
+
+def threshold_of(draw: Draw) -> int:
+    """What a noisy count of a cell must reach to be kept."""
+    if draw.threshold is None:
+        raise ValueError(f"draw {draw.name!r} has no threshold; its cells are listed")
+    return draw.threshold
 
 
 def are_cells(tree: Tree, cells: np.ndarray) -> np.ndarray:
@@ -113,7 +127,8 @@ def _estimates(noisy: np.ndarray, plan: Plan, randomness: noise.Randomness) -> I
         yield from noisy
         return
     draw = plan.count_draw(len(plan.layers), 1, "leaves")
-    prior = Prior.fit(noisy[0], draw.scale, unseen=plan.layers[-1].nodes - noisy.shape[1], threshold=draw.threshold)
+    unseen = plan.layers[-1].nodes - noisy.shape[1]
+    prior = Prior.fit(noisy[0], noise_of(draw), unseen=unseen, threshold=threshold_of(draw))
     for _ in range(plan.sets):
         yield prior.draw(noisy[0], randomness)
 

@@ -10,8 +10,9 @@ import pytest
 from schemas.errors import SpecError
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.comparison import compare
+from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.regression import MODELS
-from steps_engine.evaluation.report import Options, evaluate
+from steps_engine.evaluation.report import evaluate
 from steps_engine.noise import SeededRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tests.steps_engine.evaluation.tables import coded, dependent, shuffled, voters

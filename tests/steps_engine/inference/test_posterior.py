@@ -7,13 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
+from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.inference import posterior
 from steps_engine.inference.posterior import Prior, flat_weight
 from steps_engine.inference.rounding import whole_numbers
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.tree import posterior
 from steps_engine.methods.tree.correct import correct
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness, two_sided_geometric
@@ -37,7 +38,7 @@ def test_the_posterior_is_the_one_written_out_cell_by_cell():
     rng = np.random.default_rng(2)
     exact = np.where(rng.random(150) < 0.7, 0, rng.poisson(6, 150))
     noisy = exact + two_sided_geometric(Fraction(2), 150, SeededRandomness(1))
-    found, plain = Prior.fit(noisy, Fraction(2)), plain_posterior(noisy, 2.0, int(noisy.max()))
+    found, plain = Prior.fit(noisy, CountNoise(TWO_SIDED_GEOMETRIC, Fraction(2))), plain_posterior(noisy, 2.0, int(noisy.max()))
     assert found.step == 1
     assert np.allclose(found.cumulative[noisy - found.lowest], np.cumsum(plain, axis=1), atol=1e-9)
     mean = plain @ np.arange(plain.shape[1])
@@ -52,7 +53,7 @@ def test_draws_are_calibrated(scale):
     rng = np.random.default_rng(int(scale * 2))
     exact = np.where(rng.random(6000) < 0.6, 0, rng.gamma(1.0, 6 * float(scale) + 4, 6000)).astype(np.int64)
     noisy = exact + two_sided_geometric(scale, len(exact), SeededRandomness(("y", str(scale))))
-    prior = Prior.fit(noisy, scale)
+    prior = Prior.fit(noisy, CountNoise(TWO_SIDED_GEOMETRIC, scale))
     draws = np.array([prior.draw(noisy, SeededRandomness((i, str(scale)))) for i in range(19)])
     rank = (draws < exact).sum(axis=0) + np.floor(rng.random(6000) * ((draws == exact).sum(axis=0) + 1)).astype(int)
     frequency = np.bincount(rank, minlength=20) / 6000 * 20
@@ -72,7 +73,7 @@ def test_full_cells_do_not_pay_for_empty_ones():
     shape, rng = domain(60, 60), np.random.default_rng(4)
     counts = Counts(np.stack([rng.permutation(60)[:40], rng.permutation(60)[:40]], axis=1).astype(np.int32), np.full(40, 50))
     randomness = SeededRandomness(9)
-    plan = make_plan(release(shape, Method(decomposition="flat", sets={"count": 4, "budget": "shared"}), "0.5"))
+    plan = make_plan(release(shape, method_spec(decomposition="flat", sets={"count": 4, "budget": "shared"}), "0.5"))
     tree = build_tree(shape, plan, None, None)
     noisy, full = sanitize(tree, counts, plan, randomness), tree.node_counts(counts)[1] > 0
     drawn = correct(tree, noisy, plan, randomness).whole[1]
@@ -92,7 +93,7 @@ def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
     for i in range(150):
         randomness = SeededRandomness(("few", i))
         plan = make_plan(
-            release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 60, "budget": "shared"}), "1")
+            release(shape, method_spec(decomposition="tree", order=("x0",), sets={"count": 60, "budget": "shared"}), "1")
         )
         tree = build_tree(shape, plan, None, None)
         draws = correct(tree, sanitize(tree, counts, plan, randomness), plan, randomness).whole[2]
@@ -103,7 +104,7 @@ def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
 
 def test_shared_sets_cost_one_measurement():
     shape = domain(2, 3)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 7, "budget": "shared"})))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0",), sets={"count": 7, "budget": "shared"})))
     assert sum(draw.epsilon for draw in plan.draws) == 1 and plan.measurements == 1 and plan.sets == 7
     tree = build_tree(shape, plan, None, None)
     noisy = sanitize(tree, count_codes(np.array([[0, 1]] * 9)), plan, SeededRandomness(1))
@@ -112,7 +113,7 @@ def test_shared_sets_cost_one_measurement():
 
 def test_a_known_total_is_kept_by_every_plausible_table():
     shape = domain(4, 5)
-    method = Method(decomposition="tree", order=("x0",), sets={"count": 3, "budget": "shared"})
+    method = method_spec(decomposition="tree", order=("x0",), sets={"count": 3, "budget": "shared"})
     plan = make_plan(release(shape, method, "0.5", total="invariant"))
     tree, randomness = build_tree(shape, plan, None, None), SeededRandomness(5)
     rows = np.random.default_rng(1).integers(0, 4, (77, 2))
@@ -124,7 +125,9 @@ def rows_in_empty_families(groups: int, monkeypatch) -> float:
     monkeypatch.setattr(posterior, "MOST_GROUPS", groups)
     shape, rng, randomness = domain(60, 100), np.random.default_rng(3), SeededRandomness("families")
     rows = np.stack([2 * rng.integers(0, 30, 3000), rng.integers(0, 100, 3000)], axis=1)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 4, "budget": "shared"}), "1"))
+    plan = make_plan(
+        release(shape, method_spec(decomposition="tree", order=("x0",), sets={"count": 4, "budget": "shared"}), "1")
+    )
     tree = build_tree(shape, plan, None, None)
     whole = correct(tree, sanitize(tree, count_codes(rows), plan, randomness), plan, randomness).whole[2]
     return whole.reshape(4, 30, 2, 100)[:, :, 1].sum() / 4

@@ -6,21 +6,22 @@ from fractions import Fraction
 
 import pytest
 
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
 from steps_engine.laws import mean_size
-from steps_engine.methods.choosing import consider, decided, top_layer
-from steps_engine.methods.registry import make_plan
+from steps_engine.methods.choosing import candidates
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.tree.predict import top_layer, tree_candidate
 from steps_engine.noise import SeededRandomness, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
 
 
 def asked(*sizes: int, rows: int | None = 10_000, epsilon: str = "1", **method):
     shape = domain(*sizes).model_copy(update={"expected_rows": rows})
-    return release(shape, Method(**method), epsilon)
+    return release(shape, method_spec(**method), epsilon)
 
 
 def predicted(spec) -> dict[str, float]:
-    return {each.decomposition: each.predicted_error for each in consider(spec)}
+    return {each.spec.decomposition: each.predicted_error for each in candidates(spec)}
 
 
 TAKEN = {
@@ -44,7 +45,7 @@ def test_what_is_predicted_to_be_best_is_taken(spec, best):
 
 def test_what_is_taken_is_what_asking_for_it_by_name_gives():
     spec = asked(*[2] * 15, 14, epsilon="6")
-    by_name = make_plan(decided(spec, "tree"))
+    by_name = make_plan(spec.asking(tree_candidate(spec).spec))
     taken = make_plan(spec)
     assert taken.draws == by_name.draws and taken.layers == by_name.layers and len(taken.considered) == 3
 
@@ -70,7 +71,7 @@ def test_the_tree_s_top_layer_has_at_most_as_many_nodes_as_families_have_cells()
 
 def test_a_given_order_and_given_shares_are_the_tree_s():
     spec = asked(2, 3, 4, 5, order=("x3",), shares=(1, 3))
-    plan = make_plan(decided(spec, "tree"))
+    plan = make_plan(spec.asking(tree_candidate(spec).spec))
     assert plan.layers[0].attributes == ("x3",) and plan.layers[0].share == Fraction(1, 4)
 
 

@@ -34,7 +34,7 @@ def test_a_users_utility_is_in_the_plan(example):
 
 
 def test_every_method_of_the_table_can_be_built(example):
-    rows = re.findall(r"\| `(Method\(.*?\))` \|", DOCUMENT.read_text())
+    rows = re.findall(r"\| `(method_spec\(.*?\))` \|", DOCUMENT.read_text())
     assert len(rows) == 9
     for row in rows:
-        eval(row, {"Method": example["Method"]})  # the document's own text
+        eval(row, {"method_spec": example["method_spec"]})  # the document's own text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.errors import SpecError
-from schemas.plan import canonical
+from schemas.identity import canonical
 from steps_engine.domain.encoding import encode
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies.methods import SIMULATION, VOTER, Original, draw_sets, find_methods

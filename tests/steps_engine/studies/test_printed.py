@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method, Release, ReleaseSpec
+from schemas.spec.method import method_spec
+from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import count_codes
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import correct
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness, integers_below
@@ -25,7 +26,7 @@ def measured(order: tuple[str, ...], epsilon: str = "1"):
     domain = Domain(name="small", population="nobody", attributes=tuple(named))
     spec = ReleaseSpec(
         name="small", dataset="-", source="-", privacy={"epsilon": Decimal(epsilon), "total": "invariant"},
-        method=Method.model_validate({"decomposition": "tree", "order": order, "sets": {"count": 2}}),
+        method=method_spec(**{"decomposition": "tree", "order": order, "sets": {"count": 2}}),
     )  # fmt: skip
     randomness = SeededRandomness(3)
     codes = np.stack([integers_below(k, 500, randomness) for k in SIZES.values()], axis=1)

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors import SpecError
 from schemas.spec.domain import load_domain
-from steps_engine.evaluation.association import association
+from steps_engine.evaluation.measures.association import association
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies.standin import INCOME_PERCENTS, ROWS, TRAITS, youth_voter
 from tests.steps_engine.evaluation.tables import voters

@@ -15,18 +15,20 @@ import pyarrow.parquet as pq
 
 from schemas import tables
 from schemas.budget import parse_nanos
-from schemas.manifest import LedgerProof, composition_of, guarantee_of
-from schemas.plan import Plan
+from schemas.identity import chain_hash, digest
+from schemas.manifest import LedgerProof, guarantee_of
+from schemas.plan import Plan, read_plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
+from steps_engine.accounting.composition import composition_of
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_of
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tasks.publishing.publication import charge_proof
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.charging import ChargeRequest
-from tasks.stores.entries import chain_hash, content_hash
 from tasks.stores.home import Home
 from tasks.stores.keys import signing_key
 from tasks.stores.ledger import Ledger, open_ledger
@@ -89,10 +91,10 @@ def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
     plan = make_plan(release, source)
     ledger, store = open_ledger(home), Store(home)
     neighbours, epsilon = plan.neighbours, parse_nanos(plan.epsilon)
-    ledger.grant(plan.population, 4 * epsilon, "test", neighbours)
+    ledger.grant(plan.population, 4 * epsilon, "test", neighbours, plan.unit)
     hashes = plan.hash, plan.spec_hash, "f" * 64
-    ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, "person", *hashes))
-    method, domain = decomposition_of(plan), release.domain
+    ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, plan.unit, *hashes))
+    method, domain = method_of(plan), release.domain
     tree = method.build(domain, plan, counts, source)
     noisy = method.sanitize(domain, plan, counts, tree, source)
     parts = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}
@@ -133,7 +135,7 @@ def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> Any:
 
 def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None]) -> None:
     """Another plan, with manifest, charge, chain and signature made to agree with it."""
-    plan = Plan.model_validate(edit_json(folder / bundle.PLAN, change))
+    plan = read_plan(edit_json(folder / bundle.PLAN, change))
 
     def agree(manifest: dict[str, Any]) -> None:
         manifest |= {"plan_hash": plan.hash, "draws": [draw.model_dump(mode="json") for draw in plan.draws]}
@@ -147,7 +149,7 @@ def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None
 
 def forge_chain(proof: dict[str, Any]) -> None:
     """The head that the charge, as it now reads, would lead to."""
-    head = chain_hash(proof["previous"], content_hash(proof["charge"]))
+    head = chain_hash(proof["previous"], digest(proof["charge"]))
     for content in proof["later"]:
         head = chain_hash(head, content)
     proof["head"] = head

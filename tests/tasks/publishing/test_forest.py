@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from steps_engine.methods.registry import decomposition_of, make_plan
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_of
 from tasks.publishing.publication import publish
 from tasks.verify.bundle import verify_bundle
 from tests.tasks.publishing import making
@@ -49,7 +50,7 @@ def test_it_verifies_and_its_page_shows_the_trees(made, copy):
 
 def test_its_draws_sum_to_epsilon(made):
     plan = made.plan
-    assert plan.has_forest and decomposition_of(plan).schemas(plan)["tree"].names[0] == "tree"
+    assert method_of(plan).schemas(plan)["tree"].names[0] == "tree"
     assert sum(draw.epsilon for draw in plan.draws if draw.kind == "election") < Fraction(plan.epsilon)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from steps_engine.laws import variance
 from steps_engine.methods.tree.branches import Branches, read_branches
+from steps_engine.methods.tree.margins import margins
 from tasks.publishing import bundle
-from tasks.publishing.margins import margins
 from tasks.publishing.publication import publish
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, Made, a_release, make, some_counts
 

@@ -24,6 +24,7 @@ from tasks.publishing import bundle
 from tasks.publishing import publication as publishing
 from tasks.publishing.publication import charge_proof, preview, publish, published_heads
 from tasks.stores.artifacts import Reference, Store
+from tasks.stores.public_chain import public_chain
 from tasks.verify.bundle import holds, verify_bundle
 from tests.tasks.publishing import making
 from tests.tasks.publishing.making import GIVEN, POLL, a_release, make, some_counts
@@ -55,7 +56,7 @@ def looks_at_confidential():
 
 def test_a_bundle_is_the_allow_list_and_nothing_else(given):
     folder = given.home.public / given.release.name
-    assert {path.name for path in folder.iterdir()} == bundle.file_names(2, with_csv=True)
+    assert {path.name for path in folder.iterdir()} == bundle.file_names(2, ("parquet", "csv"))
     assert {path.name for path in given.home.public.iterdir()} == {folder.name}
     assert holds(verify_bundle(folder, given.home.keys / "signing-key.pub"))
     assert folder.stat().st_mode & 0o777 == 0o755 and (folder / "index.html").stat().st_mode & 0o777 == 0o644
@@ -235,10 +236,10 @@ def test_a_preview_shows_what_would_be_published_and_publishes_nothing(made):
 
 def test_published_heads_reveal_a_ledger_that_was_set_back(made):
     publish(*made.arguments)
-    ((name, seq, head),) = published_heads(made.home)
-    assert (seq, head) == made.ledger.head() and made.release.name in name
+    (known,) = published_heads(made.home)
+    assert (known.seq, known.hash) == public_chain(made.ledger.entries())[-1].head and made.release.name in known.source
     assert made.ledger.verify(made.ledger.anchor, published_heads(made.home)) == []
-    newer = [(name, seq + 1, head)]
+    newer = [known._replace(seq=known.seq + 1)]
     assert made.ledger.verify(made.ledger.anchor, newer)
 
 
@@ -246,7 +247,7 @@ def test_a_proof_hides_later_entries_and_still_leads_to_the_head(made):
     made.ledger.grant("elsewhere", 5, "a reason nobody else may read")
     proof = charge_proof(made.ledger.entries(), made.release.name)
     assert "nobody" not in proof.model_dump_json() and "elsewhere" not in proof.model_dump_json()
-    assert (proof.head_seq, proof.head) == made.ledger.head()
+    assert (proof.head_seq, proof.head) == public_chain(made.ledger.entries())[-1].head
     folder = publish(made.home, made.release, made.plan, made.references, proof).folder
     assert holds(verify_bundle(folder))
 
@@ -271,7 +272,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from steps_engine.noise import SeededRandomness
-from steps_engine.methods.tree.plan import make_plan
+from steps_engine.methods.planning import make_plan
 from tasks.publishing import publication as publish
 from tasks.publishing.bundle import table_stages
 from tasks.stores.artifacts import Store

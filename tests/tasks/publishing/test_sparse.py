@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steps_engine.methods.tree import plan as planning
+from steps_engine.methods.tree.sparse import is_sampled
 from tasks.publishing.publication import publish
 from tests.tasks.publishing.making import POLL, Made, a_release, edit_table, forge_plan, make, sign_again, some_counts
 from tests.tasks.verify.test_bundle import must_find_only, problems_of
@@ -27,7 +28,7 @@ def made_sparse(folder: Path, method: dict) -> Made:
         small.setattr(planning, "MOST_BYTES", planning.bytes_of(40, 1))
         small.setattr(planning, "MOST_KEPT", 20)
         made = make(folder, a_release(POLL, method), some_counts(POLL, 4003))
-    assert made.plan.sparse
+    assert is_sampled(made.plan)
     publish(*made.arguments)
     return made
 

@@ -75,6 +75,7 @@ HEADER = "voted,age,wage,born\n"
 FIRST = "no,18,0,1980-01-01\n"
 RULE = make_domain(rules=[{"never": {"voted": "yes", "age": 20}}])
 ONE_ROW_EACH = make_domain(column="id", rows_per_person=1)
+TWO_ROWS_EACH = make_domain(column="id", rows_per_person=2, exactly=True)
 DROPPING = make_domain(column="id", rows_per_person=1, excess="drop")
 
 # name: (the records, the domain if it is not the usual one, what the page shows)
@@ -109,10 +110,9 @@ BAD = {
     "a column of booleans": (typed("voted", pa.array([True] * 4)), None, "stored as bool"),
     "whole numbers for categories": (typed("voted", pa.array([1] * 4)), None, "stored as whole numbers"),
     "moments with a time zone": (typed("born", pa.array([0] * 4, pa.timestamp("us", tz="UTC"))), None, "stored as timestamp"),
-    "no records": (parquet(good_frame()[:0]), None, "at least one record"),
-    "a CSV header alone": (text(HEADER), None, "at least one record"),
     "a row breaks a rule": (parquet(good_frame()), RULE, "rule 1"),
     "too many rows of a person": (parquet(good_frame().assign(id=[1, 2, 3, 3])), ONE_ROW_EACH, "one person has 2 records"),
+    "too few rows of a person": (parquet(good_frame().assign(id=[1, 2, 2, 1])[:3]), TWO_ROWS_EACH, "one person has 1 records"),
     "a row without its person": (parquet(good_frame().assign(id=["a", "b", None, "d"])), ONE_ROW_EACH, "names its person"),
     "no person where rows are dropped": (parquet(good_frame().assign(id=["a", "b", None, "d"])), DROPPING, "names its person"),
     "a CSV row that is too short": (text(HEADER + FIRST + f"{CANARY},18\n"), None, "every record can be read"),
@@ -167,7 +167,7 @@ def test_bad_records_stand_on_the_page_and_nowhere_else(name, tmp_path, confiden
     assert [path.name for path in confidential.iterdir()] == ["validation.html"]
 
 
-@pytest.mark.parametrize("name", [name for name in BAD if "person" not in name])
+@pytest.mark.parametrize("name", BAD)
 def test_counting_refuses_what_validation_refuses(name, tmp_path, confidential, capfd):
     write, domain, shown = BAD[name]
     release = make_release(write(tmp_path), domain)
@@ -196,6 +196,30 @@ def test_good_records_pass_and_leave_a_private_page(tmp_path, confidential):
     page = confidential / "validation.html"
     assert page.stat().st_mode & 0o777 == 0o600
     assert 'class="broken"' not in page.read_text(encoding="utf-8")
+
+
+EMPTY = {
+    "no records": (parquet(good_frame()[:0]), None),
+    "a CSV header alone": (text(HEADER), None),
+    "no records, with a rule": (parquet(good_frame()[:0]), RULE),
+    "no records of anybody": (parquet(good_frame().assign(id=range(4))[:0]), ONE_ROW_EACH),
+    "no records of anybody, exactly": (parquet(good_frame().assign(id=range(4))[:0]), TWO_ROWS_EACH),
+    "no records to drop": (parquet(good_frame().assign(id=range(4))[:0]), DROPPING),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_table_without_records_passes_with_a_remark_and_is_counted(name, tmp_path, confidential):
+    """Whether there is a record may hang on one person: a release that exists because of that person would tell."""
+    write, domain = EMPTY[name]
+    release = make_release(write(tmp_path), domain)
+    validate_records(release, confidential)
+    page = (confidential / "validation.html").read_text(encoding="utf-8")
+    assert "Remark: There is no record." in page and 'class="broken"' not in page and 'class="open"' not in page
+    assert count_cells(release, confidential).to_table(release.domain).num_rows == 0
+    release = make_release(parquet(good_frame().assign(id=[1, 1, 2, 2]))(tmp_path), TWO_ROWS_EACH)
+    validate_records(release, confidential)
+    assert "Remark" not in (confidential / "validation.html").read_text(encoding="utf-8")
 
 
 def test_a_value_on_the_page_cannot_run_as_a_script(tmp_path, confidential):

@@ -75,15 +75,17 @@ def test_the_reference_tells_other_counts_apart(tmp_path):
     assert counted_in_shares(home, make_release(source, domain)) != whole
 
 
-def test_where_a_persons_excess_is_dropped_there_is_one_share(tmp_path):
+def test_where_a_column_names_the_person_there_is_one_share(tmp_path):
     frame = many_rows(make_domain()).assign(person=np.arange(3_000) % 900)
     source = write_files(tmp_path / "records", frame, [1_000, 2_000], "parquet")
     unit = {"column": "person", "rows_per_person": 2}
-    dropping = make_release(source, make_domain(**unit, excess="drop"))
+    dropping, forbidding = make_release(source, make_domain(**unit, excess="drop")), make_release(source, make_domain(**unit))
     assert [len(files) for files in shares_of_source(dropping)] == [3]
-    assert len(shares_of_source(make_release(source, make_domain(**unit)))) == 3, "forbidding drops nothing"
+    assert [len(files) for files in shares_of_source(forbidding)] == [3], "a person's rows may lie in any file"
     home = Home(tmp_path / "home")
-    assert counted_in_shares(home, make_release(source, make_domain(**unit))) != discretize(home, dropping)
+    assert counted_in_shares(home, dropping) == discretize(home, dropping)
+    with pytest.raises(DataInvalid, match="changed since"):
+        counted_in_shares(home, forbidding)
 
 
 def test_many_files_make_no_more_parts_than_are_worth_a_task(tmp_path):

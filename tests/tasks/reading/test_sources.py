@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import InfrastructureFault, SpecError
-from tasks.reading import parquet_footer as footer
 from tasks.reading import sources as source
+from tasks.reading.formats import csv
+from tasks.reading.formats import parquet as footer
 from tasks.reading.sources import connect, literal, open_source, query
 from tests.tasks.reading.records import good_frame
 
@@ -126,7 +127,7 @@ REFUSED = {
     "a Parquet bomb": (bomb, "declares far more"),
     "latin-1": (lambda f: write(f, a__csv="größe\n1\n".encode("latin-1")) / "a.csv", "not UTF-8"),
     "UTF-16": (lambda f: write(f, a__csv="a,b\n1,2\n".encode("utf-16")) / "a.csv", "not UTF-8"),
-    "a first line without an end": (lambda f: write(f, a__csv=b"x" * (source.HEAD + 1)) / "a.csv", "first line is longer"),
+    "a first line without an end": (lambda f: write(f, a__csv=b"x" * (csv.HEAD + 1)) / "a.csv", "first line is longer"),
     "too many columns": (lambda f: write(f, a__csv=b"x," * footer.MOST_COLUMNS + b"x\n") / "a.csv", "more than 2,000 columns"),
 }
 

@@ -13,7 +13,7 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.registry import method_of
 from steps_engine.methods.tree import plan as planning
 from steps_engine.noise import SeededRandomness
 from tests.tasks.publishing.making import POLL, a_release
@@ -58,7 +58,7 @@ def room_for(name: str) -> Iterator[None]:
 
 
 def tables_of(domain: Domain, plan: Plan, counts: Counts, seed: int = 3) -> dict[str, pa.Table]:
-    method, source = decomposition_of(plan), SeededRandomness(seed)
+    method, source = method_of(plan), SeededRandomness(seed)
     tree = method.build(domain, plan, counts, source)
     noisy = method.sanitize(domain, plan, counts, tree, source)
     return {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}

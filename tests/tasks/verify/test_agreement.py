@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemas.errors import SpecError
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.registry import make_plan
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing.publication import publish
 from tasks.verify.accounts import plan_problems

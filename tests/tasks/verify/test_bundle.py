@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain, load_domain
 from tasks.publishing import bundle
+from tasks.publishing.formats import FORMATS
 from tasks.publishing.publication import publish
 from tasks.verify.bundle import Problem, holds, verify_bundle
 from tests.tasks.publishing.making import (
@@ -33,7 +34,7 @@ from tests.tasks.publishing.making import (
     some_counts,
 )
 
-FILES = sorted(bundle.file_names(2, with_csv=True))
+FILES = sorted(bundle.file_names(2, ("parquet", "csv")))
 
 
 def problems_of(folder: Path) -> list[Problem]:
@@ -218,8 +219,8 @@ def test_a_charge_that_is_not_this_releases_is_found(given, given_copy, change, 
         lambda proof: proof.update(head="0" * 64),
         lambda proof: proof.update(head_seq=proof["head_seq"] + 1),
         lambda proof: proof["later"].pop(),
-        lambda proof: proof["charge"].update(at="2020-01-01T00:00:00+00:00"),
-        lambda proof: proof["charge"].update(hidden="0" * 64),
+        lambda proof: proof["charge"].update(date="2020-01-01"),
+        lambda proof: proof["charge"].update(key="charge:other#1"),
         lambda proof: proof.update(previous="0" * 64),
     ],
 )
@@ -411,7 +412,7 @@ def _turn_wage(columns):
 def test_rows_that_are_not_the_counts_are_found(given, given_copy, change, words):
     path = given_copy / "synthetic-2.parquet"
     edit_table(path, change)
-    (given_copy / "synthetic-2.csv").write_bytes(bundle.csv_bytes(pq.read_table(path)))
+    (given_copy / "synthetic-2.csv").write_bytes(FORMATS.named("csv").write(path.read_bytes()))
     sign_again(given_copy, given.home)
     must_find_only(given_copy, "synthetic-2.parquet", words)
 

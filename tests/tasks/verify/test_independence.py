@@ -15,13 +15,15 @@ ROOT = Path(__file__).parents[3]
 
 # Planning, electing and growing; `steps_engine.methods.tree.growth` is structure: a tree grown again from its splits.
 PLANNING = re.compile(
-    r"steps_engine\.methods(\.\w+)?\.(plan|election|choosing|registry|network)"
+    r"steps_engine\.methods(\.\w+)?\.(planning|plan|election|choosing|network)"
     r"|steps_engine\.methods\.cascade\.growth"
-    r"|steps_engine\.(accounting|studies)"
+    r"|steps_engine\.accounting\.(plans|composition)"
+    r"|steps_engine\.studies"
     r"|tasks\.(stages|studies)"
 )
 # Readers of published structure share a module with what is not read here: they are where following imports ends.
-READERS = frozenset({"steps_engine.methods.tree.structure", "steps_engine.methods.cascade.tables"})
+# The registry finds a method by its name; what is called of one is its schemas and its check, and no more (TableCheck).
+READERS = frozenset({"steps_engine.methods.registry", "steps_engine.methods.cascade.tables"})
 
 
 def module_name(path: str) -> str:
@@ -70,9 +72,9 @@ def test_a_methods_check_imports_nothing_of_the_tasks(module):
 CONTROLS = {
     "the planner's spread": {"tasks/verify/x.py": "from steps_engine.methods.cascade.plan import SPREAD"},
     "the planner's utilities": {"tasks/verify/x.py": "def f():\n    from steps_engine.methods.tree import election"},
-    "the registry": {"tasks/verify/x.py": "import steps_engine.methods.registry"},
+    "making a plan": {"tasks/verify/x.py": "import steps_engine.methods.planning"},
     "the growth of a cascade": {"tasks/verify/x.py": "from steps_engine.methods.cascade.growth import fit"},
-    "the accounting": {"tasks/verify/x.py": "from steps_engine.accounting import mechanisms"},
+    "the accounting": {"tasks/verify/x.py": "from steps_engine.accounting import plans"},
     "a stage": {"tasks/verify/x.py": "from tasks.stages.plan import plan"},
     "through a module between": {
         "tasks/verify/x.py": "from tasks.verify import y",

@@ -17,8 +17,8 @@ from schemas.errors import EvidenceBroken
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import count_codes
 from steps_engine.methods.cascade import plan as cascade_planning
-from steps_engine.methods.privbayes import network as privbayes_planning
-from steps_engine.methods.registry import make_plan
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.privbayes import plan as privbayes_planning
 from steps_engine.methods.tree import check as tree_check
 from steps_engine.methods.tree import election as electing
 from steps_engine.noise import SeededRandomness

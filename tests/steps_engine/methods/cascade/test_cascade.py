@@ -15,16 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.spec.domain import Domain
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
 from steps_engine.domain import contingency
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.methods.cascade import growth as cascade
+from steps_engine.methods.cascade import sanitize as sanitizing
 from steps_engine.methods.cascade import synthesize as walking
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
-from steps_engine.methods.cascade.growth import dependence, elect_order, fit, grow, mean_dependence
-from steps_engine.methods.cascade.plan import LAYERS, SPREAD, make_cascade_plan, tree_draws
+from steps_engine.methods.cascade.growth import dependence, elect_order, grow, mean_dependence
+from steps_engine.methods.cascade.plan import LAYERS, SPREAD, tree_draws
+from steps_engine.methods.cascade.sanitize import Cascade, sanitize
 from steps_engine.methods.cascade.synthesize import (
     aliases,
     draw_categories,
@@ -35,6 +37,7 @@ from steps_engine.methods.cascade.synthesize import (
     walk,
 )
 from steps_engine.methods.cascade.tables import noisy_table, read_noisy, read_trees, trees_table
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tests.privacy_audit import epsilon_lower_bound
 from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, domain, never, records, release
@@ -43,10 +46,13 @@ LARGE = "1000000"
 
 
 def plan_of(of: Domain, epsilon: str = "1", sets: int = 1, budget: str = "split", order=None, **privacy):
-    flat = Method(decomposition="flat", sets={"count": sets, "budget": budget})
-    asked = release(of, flat, epsilon, **privacy)
-    spec = asked.spec.model_copy(update={"method": flat.model_copy(update={"decomposition": "cascade", "order": order})})
-    return make_cascade_plan(asked.model_copy(update={"spec": spec}))
+    method = method_spec(decomposition="cascade", order=order, sets={"count": sets, "budget": budget})
+    return make_plan(release(of, method, epsilon, **privacy))
+
+
+def fit(of: Domain, plan, counts, randomness) -> Cascade:
+    """Elect all trees, then sanitize the histograms of their leaves."""
+    return sanitize(of, grow(of, plan, counts, randomness), plan, counts, randomness)
 
 
 def made(of: Domain, codes: np.ndarray, epsilon: str = LARGE, seed: int = 1, **more) -> np.ndarray:
@@ -213,9 +219,9 @@ def test_an_elected_order_gives_every_attribute_its_tree_and_keeps_the_dependenc
 def test_only_a_cascade_elects_its_order_and_no_other_word_is_one():
     for method in ({"decomposition": "tree", "order": "elected"}, {"decomposition": "auto", "order": "elected"}):
         with pytest.raises(ValueError, match="needs decomposition: cascade"):
-            Method(**method)
+            method_spec(**method)
     with pytest.raises(ValueError, match="should be 'elected'"):
-        Method(decomposition="cascade", order="best")
+        method_spec(decomposition="cascade", order="best")
 
 
 def order_moves(score) -> float:
@@ -409,7 +415,7 @@ def test_a_branch_that_breaks_a_rule_has_no_noise():
     tree = AttributeTree(of, 1, ((), (0,)), (np.array([1], dtype=np.int32),))
     assert tree.allowed.tolist() == [[True, True], [False, True]]
     plan = plan_of(of, "0.001")
-    noisy = cascade.measure((tree,), plan, count_codes(np.zeros((0, 2), int)), SeededRandomness(1))[0][0]
+    noisy = sanitize(of, (tree,), plan, count_codes(np.zeros((0, 2), int)), SeededRandomness(1)).noisy[0][0]
     assert noisy[1, 0] == 0 and noisy[tree.allowed].all()
 
 
@@ -418,10 +424,10 @@ def test_a_branch_that_breaks_a_rule_has_no_noise():
 CONFIDENTIAL = {"counts", "count", "codes", "prefix", "exact", "scores", "histograms", "histogram"}
 
 
-def deciding_names(randomness: str) -> dict[str, set[str]]:
+def deciding_names(source: str) -> dict[str, set[str]]:
     """Per function: every name or attribute that a condition, a loop bound or a filter mentions."""
     found: dict[str, set[str]] = {}
-    for function in (node for node in ast.walk(ast.parse(randomness)) if isinstance(node, ast.FunctionDef)):
+    for function in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)):
         tests = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert)]
         tests += [test for node in ast.walk(function) if isinstance(node, ast.comprehension) for test in node.ifs]
         names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
@@ -429,7 +435,7 @@ def deciding_names(randomness: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("module", [cascade, contingency])
+@pytest.mark.parametrize("module", [cascade, sanitizing, contingency])
 def test_no_branch_of_growth_or_election_reads_an_exact_count(module):
     decided = deciding_names(inspect.getsource(module))
     assert {name: names & CONFIDENTIAL for name, names in decided.items() if names & CONFIDENTIAL} == {}
@@ -438,12 +444,13 @@ def test_no_branch_of_growth_or_election_reads_an_exact_count(module):
 def test_only_five_functions_touch_exact_counts():
     touching = {
         function.name
-        for function in ast.walk(ast.parse(inspect.getsource(cascade)))
+        for module in (cascade, sanitizing)
+        for function in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(function, ast.FunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr in ("count", "codes")
     }
-    assert touching == {"_prefixes", "_scores", "_histograms", "_known_total", "_rows_for_growing"}
+    assert touching == {"_prefixes", "_scores", "_histograms", "sanitize", "_rows_for_growing"}
 
 
 def test_control_a_branch_on_an_exact_count_is_found():

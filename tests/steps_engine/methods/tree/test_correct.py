@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from schemas.spec.release import Method
+from schemas.spec.method import method_spec
+from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise
 from steps_engine.domain.nodes import Layer, Tree
 from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
 from steps_engine.inference.rounding import project, round_keeping_sums, whole_numbers
 from steps_engine.laws import variance
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import ConsistentCounts, correct
-from steps_engine.methods.tree.plan import expected_errors, make_plan
+from steps_engine.methods.tree.plan import expected_errors
 from steps_engine.methods.tree.sanitize import NoisyCounts, sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness
@@ -112,7 +114,7 @@ def test_the_papers_printed_correction_leaves_children_that_miss_their_parent():
     """A control: eqn (top) as printed keeps the leaves as they are, so the sum does not hold; ours does."""
     shape = SHAPES["uneven"]
     randomness, counts = SeededRandomness(4), counted(shape, 500)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",))))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0",))))
     tree = build_tree(shape, plan, None, None)
     noisy = sanitize(tree, counts, plan, randomness)
     ours = correct(tree, noisy, plan, randomness)
@@ -155,7 +157,7 @@ def test_rounding_keeps_every_sum_and_is_unbiased():
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_whole_numbers_add_up_and_are_not_negative(shape):
     randomness = SeededRandomness(8)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 3}), "0.3"))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0",), sets={"count": 3}), "0.3"))
     tree = build_tree(shape, plan, None, None)
     result = correct(tree, sanitize(tree, counted(shape, 40), plan, randomness), plan, randomness)
     for depth, layer in enumerate(tree.layers):
@@ -177,7 +179,9 @@ def test_a_zero_total_gives_nobody():
 def test_standard_errors_describe_the_estimates(total):
     """z-scores of the least-squares counts over many draws have mean 0 and variance 1, in every layer and for several sets."""
     shape, counts = SHAPES["uneven"], counted(SHAPES["uneven"], 900, seed=2)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x1", "x0"), sets={"count": 2}), "0.7", total=total))
+    plan = make_plan(
+        release(shape, method_spec(decomposition="tree", order=("x1", "x0"), sets={"count": 2}), "0.7", total=total)
+    )
     tree = build_tree(shape, plan, None, None)
     exact, scores = tree.node_counts(counts), [[], [], [], []]
     for i in range(300):
@@ -195,17 +199,19 @@ def test_standard_errors_describe_the_estimates(total):
 
 def test_expected_errors_of_the_plan_are_those_of_an_even_tree():
     shape = domain(3, 4, 5)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0", "x1"))))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0", "x1"))))
     tree = build_tree(shape, plan, None, None)
     found = least_squares_weights(tree, variances(tree, plan)).variance
     for layer, t in zip(plan.layers, found[1:], strict=True):
         assert np.allclose(np.sqrt(t), layer.expected_error, rtol=1e-5)
-    assert expected_errors((4,), [Fraction(1)], "estimated")[0] == pytest.approx(variance(Fraction(1)) ** 0.5)
+    assert expected_errors((4,), [CountNoise(TWO_SIDED_GEOMETRIC, Fraction(1))], "estimated")[0] == pytest.approx(
+        variance(Fraction(1)) ** 0.5
+    )
 
 
 def test_counts_survive_their_tables():
     shape, randomness = SHAPES["a rule"], SeededRandomness(3)
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0",), sets={"count": 2}), total="invariant"))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0",), sets={"count": 2}), total="invariant"))
     tree = build_tree(shape, plan, None, None)
     noisy = sanitize(tree, counted(shape, 33), plan, randomness)
     consistent = correct(tree, noisy, plan, randomness)

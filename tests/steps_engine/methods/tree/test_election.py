@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from schemas.spec.release import Method
+from schemas.spec.method import MethodSpec, method_spec
 from steps_engine.domain.counting import count_codes
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.election import AIC, BIC, UNEVEN, Utility, _groupings, grouping_count, log_likelihood
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.shapes import domain, release
+from tests.steps_engine.shapes import domain, electing_by, release
 
 
 def histograms(categories: int, most: int) -> np.ndarray:
@@ -84,8 +84,10 @@ def test_unevenness_is_the_rows_that_equal_categories_would_misplace():
     assert UNEVEN.score(histogram[:1], np.array([2]), None).tolist() == [3]  # the rules leave two of four categories
 
 
-def stopping(layers: int = 2, stop: bool = True) -> Method:
-    return Method(decomposition="tree", elect={"layers": layers, "utility": "uneven", "stop": stop, "share": Fraction(9, 10)})
+def stopping(layers: int = 2, stop: bool = True) -> MethodSpec:
+    return method_spec(
+        decomposition="tree", elect={"layers": layers, "utility": "uneven", "stop": stop, "share": Fraction(9, 10)}
+    )
 
 
 def test_a_branch_ends_where_another_layer_tells_nothing_and_goes_on_where_it_does():
@@ -138,9 +140,9 @@ def test_counting_categories_from_data_would_break_the_bound():
 def test_an_election_with_plenty_of_budget_takes_the_smallest_aic():
     shape = domain(2, 2, 2)
     rows = np.array([(0, i % 2, i % 10 == 0) for i in range(400)], dtype=int)
-    plan = make_plan(release(shape, Method(decomposition="tree", elect={"layers": 1}), "1000"))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", elect={"layers": 1}), "1000"))
     for mechanism in ("permute_and_flip", "exponential"):
-        plan = make_plan(release(shape, Method(decomposition="tree", elect={"layers": 1, "mechanism": mechanism}), "1000"))
+        plan = make_plan(release(shape, method_spec(decomposition="tree", elect={"layers": 1, "mechanism": mechanism}), "1000"))
         winners = [build_tree(shape, plan, count_codes(rows), SeededRandomness(i)).splits[0] for i in range(20)]
         scores = [AIC.score(np.bincount(rows[:, j], minlength=2)[None].astype(float), np.array([2]), None)[0] for j in range(3)]
         assert winners == [(int(np.argmax(scores)),)] * 20
@@ -149,7 +151,7 @@ def test_an_election_with_plenty_of_budget_takes_the_smallest_aic():
 def test_with_little_budget_the_election_is_close_to_a_lottery():
     shape = domain(2, 2, 2)
     rows = np.array([(0, i % 2, i % 10 == 0) for i in range(400)], dtype=int)
-    plan = make_plan(release(shape, Method(decomposition="tree", elect={"layers": 1}), "0.001"))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", elect={"layers": 1}), "0.001"))
     winners = {build_tree(shape, plan, count_codes(rows), SeededRandomness(i)).splits[0] for i in range(60)}
     assert winners == {(0,), (1,), (2,)}
 
@@ -166,7 +168,9 @@ def test_elected_groups_put_the_most_important_attributes_first():
     rng = np.random.default_rng(1)
     rows = np.stack([np.zeros(500, int), rng.integers(0, 2, 500), np.zeros(500, int), rng.integers(0, 2, 500)], axis=1)
     plan = make_plan(
-        release(shape, Method(decomposition="tree", elect={"layers": 2, "what": "groups", "share": Fraction(1, 2)}), "1000")
+        release(
+            shape, method_spec(decomposition="tree", elect={"layers": 2, "what": "groups", "share": Fraction(1, 2)}), "1000"
+        )
     )
     tree = build_tree(shape, plan, count_codes(rows), SeededRandomness(3))
     scores = [
@@ -195,7 +199,7 @@ def test_the_grouping_utility_moves_within_twice_the_spread():
             gap = lambda s, label=label: s[label == 0].mean() - s[label == 1].mean()  # noqa: E731
             worst = max(worst, abs(gap(two) - gap(one)))
     assert 1.0 < worst < 2.0
-    plan = make_plan(release(domain(2, 2), Method(decomposition="tree", elect={"layers": 2, "what": "groups"})))
+    plan = make_plan(release(domain(2, 2), method_spec(decomposition="tree", elect={"layers": 2, "what": "groups"})))
     assert plan.election_draw(0).sensitivity == 4  # not monotone: twice the sensitivity of 2
 
 
@@ -204,8 +208,8 @@ def test_a_users_own_utility_is_paid_at_its_declared_sensitivity():
     both = Utility("imbalance", lambda h, k, n: np.abs(h[:, 0] - h[:, -1]), Fraction(1), monotone=False)
     shape = domain(2, 2)
     for utility, spread in ((largest, 1), (both, 2)):
-        method = Method(decomposition="tree", elect={"layers": 1, "utility": utility.name})
-        plan = make_plan(release(shape, method, "100"), utilities={utility.name: utility})
+        method = method_spec(decomposition="tree", elect={"layers": 1, "utility": utility.name})
+        plan = make_plan(release(shape, method, "100"), method=electing_by(utility))
         assert plan.election_draw(0).sensitivity == spread
         rows = np.array([(0, i % 2) for i in range(100)])
         tree = build_tree(shape, plan, count_codes(rows), SeededRandomness(0), {utility.name: utility})

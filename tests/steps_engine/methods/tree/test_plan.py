@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from schemas.errors import SpecError
 from schemas.plan import Plan
-from schemas.spec.release import Method
-from steps_engine.methods.tree.plan import make_plan
+from schemas.spec.method import method_spec
+from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness
 from tests.steps_engine.shapes import SHAPES, counted, domain, never, release
@@ -49,7 +49,7 @@ def test_every_path_costs_exactly_epsilon(shape, nanos, sets, layers, share, nei
         if elected is not None
         else {"order": tuple(splittable[:layers])}
     )
-    method = Method(decomposition="tree", shares=shares, sets={"count": sets}, **how)
+    method = method_spec(decomposition="tree", shares=shares, sets={"count": sets}, **how)
     epsilon = f"{nanos // 10**9}.{nanos % 10**9:09d}"
     plan = make_plan(release(shape, method, epsilon, neighbours=neighbours))
     tree = build_tree(shape, plan, counted(shape, 20), SeededRandomness(1))
@@ -62,7 +62,7 @@ def test_every_path_costs_exactly_epsilon(shape, nanos, sets, layers, share, nei
 def test_one_election_too_many_would_be_noticed():
     """The paper's loop runs L+1 times at rε/L each (its error E6): the same sum then exceeds ε."""
     shape = SHAPES["uneven"]
-    plan = make_plan(release(shape, Method(decomposition="tree", elect={"layers": 2})))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", elect={"layers": 2})))
     extra = next(draw for draw in plan.draws if draw.kind == "election")
     tampered = plan.model_copy(update={"draws": (*plan.draws, extra)})
     tree = build_tree(shape, plan, counted(shape, 20), SeededRandomness(1))
@@ -71,34 +71,34 @@ def test_one_election_too_many_would_be_noticed():
 
 def test_a_substitution_is_the_same_mechanism_at_half_of_epsilon():
     shape = SHAPES["uneven"]
-    method = Method(decomposition="tree", elect={"layers": 2}, sets={"count": 2})
+    method = method_spec(decomposition="tree", elect={"layers": 2}, sets={"count": 2})
     half = make_plan(release(shape, method, "0.5"))
     substitute = make_plan(release(shape, method, "1", neighbours="substitute"))
     assert [d.scale for d in half.draws] == [d.scale for d in substitute.draws]
 
 
 def test_cube_root_shares_give_big_layers_more():
-    plan = make_plan(release(domain(2, 5, 50), Method(decomposition="tree", order=("x0",), shares="cube_root")))
+    plan = make_plan(release(domain(2, 5, 50), method_spec(decomposition="tree", order=("x0",), shares="cube_root")))
     assert plan.layers[1].share > plan.layers[0].share and sum(layer.share for layer in plan.layers) == 1
     ratio = float(plan.layers[1].share / plan.layers[0].share)
     assert ratio == pytest.approx((500 / 2) ** (1 / 3), rel=1e-3)
 
 
 def test_given_shares_are_kept():
-    plan = make_plan(release(domain(2, 5), Method(decomposition="tree", order=("x0",), shares=(1, 3))))
+    plan = make_plan(release(domain(2, 5), method_spec(decomposition="tree", order=("x0",), shares=(1, 3))))
     assert [layer.share for layer in plan.layers] == [Fraction(1, 4), Fraction(3, 4)]
 
 
 def test_a_plan_is_a_function_of_public_inputs_and_survives_json():
     shape = SHAPES["a rule"]
-    one, two = (make_plan(release(shape, Method(decomposition="tree", order=("x1",)))) for _ in range(2))
+    one, two = (make_plan(release(shape, method_spec(decomposition="tree", order=("x1",)))) for _ in range(2))
     assert one == two and one.hash == two.hash
     assert Plan.model_validate_json(one.model_dump_json()) == one
-    assert make_plan(release(shape, Method(decomposition="tree", order=("x1",)), "1.000000001")).hash != one.hash
+    assert make_plan(release(shape, method_spec(decomposition="tree", order=("x1",)), "1.000000001")).hash != one.hash
 
 
 def test_uh_draws_its_order_once_from_its_source():
-    shape, method = domain(2, 3, 4, 5), Method(decomposition="uh", layers=2)
+    shape, method = domain(2, 3, 4, 5), method_spec(decomposition="uh", layers=2)
     orders = {make_plan(release(shape, method), SeededRandomness(i)).layers[0].attributes for i in range(40)}
     assert len(orders) == 4
     assert (
@@ -108,28 +108,32 @@ def test_uh_draws_its_order_once_from_its_source():
 
 
 REFUSED = {
-    "too many cells": (domain(*[1000] * 7), Method(decomposition="flat"), "can be numbered"),
-    "stopping without a price": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "stop": True}), "say uneven"),
-    "more layers than attributes": (domain(2, 3), Method(decomposition="tree", elect={"layers": 3}), "1 to 2 layers"),
-    "nothing to elect": (domain(1, 1), Method(decomposition="tree", elect={"layers": 1}), "1 cells"),
-    "one group": (domain(2, 3), Method(decomposition="tree", elect={"layers": 1, "what": "groups"}), "2 to 2"),
+    "too many cells": (domain(*[1000] * 7), method_spec(decomposition="flat"), "can be numbered"),
+    "stopping without a price": (
+        domain(2, 3),
+        method_spec(decomposition="tree", elect={"layers": 1, "stop": True}),
+        "say uneven",
+    ),
+    "more layers than attributes": (domain(2, 3), method_spec(decomposition="tree", elect={"layers": 3}), "1 to 2 layers"),
+    "nothing to elect": (domain(1, 1), method_spec(decomposition="tree", elect={"layers": 1}), "1 cells"),
+    "one group": (domain(2, 3), method_spec(decomposition="tree", elect={"layers": 1, "what": "groups"}), "2 to 2"),
     "too many groupings": (
         domain(*[2] * 20),
-        Method(decomposition="tree", elect={"layers": 3, "what": "groups"}),
+        method_spec(decomposition="tree", elect={"layers": 3, "what": "groups"}),
         "candidates",
     ),
     "bic without expected rows": (
         domain(2, 3),
-        Method(decomposition="tree", elect={"layers": 1, "utility": "bic"}),
+        method_spec(decomposition="tree", elect={"layers": 1, "utility": "bic"}),
         "expected_rows",
     ),
     "an unknown utility": (
         domain(2, 3),
-        Method(decomposition="tree", elect={"layers": 1, "utility": "aicc"}),
+        method_spec(decomposition="tree", elect={"layers": 1, "utility": "aicc"}),
         "known are aic, bic",
     ),
-    "shares that do not fit": (domain(2, 3), Method(decomposition="tree", order=("x0",), shares=(1, 2, 3)), "2 layers"),
-    "uh deeper than the domain": (domain(2, 3), Method(decomposition="uh", layers=3), "2 attributes"),
+    "shares that do not fit": (domain(2, 3), method_spec(decomposition="tree", order=("x0",), shares=(1, 2, 3)), "2 layers"),
+    "uh deeper than the domain": (domain(2, 3), method_spec(decomposition="uh", layers=3), "2 attributes"),
 }
 
 
@@ -144,7 +148,7 @@ def test_noise_wider_than_can_be_drawn_is_refused_before_anything_is_charged():
         make_plan(
             release(
                 domain(2, 2, unit={"rows_per_person": 10}),
-                Method(decomposition="tree", order=("x0",), sets={"count": 100}),
+                method_spec(decomposition="tree", order=("x0",), sets={"count": 100}),
                 "0.000000001",
                 neighbours="substitute",
             )
@@ -153,6 +157,6 @@ def test_noise_wider_than_can_be_drawn_is_refused_before_anything_is_charged():
 
 def test_branches_that_rules_end_early_are_in_the_plan():
     shape = domain(2, 2, rules=(never(x0=1, x1=1),))
-    plan = make_plan(release(shape, Method(decomposition="tree", order=("x0", "x1"))))
+    plan = make_plan(release(shape, method_spec(decomposition="tree", order=("x0", "x1"))))
     assert [(layer.nodes) for layer in plan.layers] == [2, 2]
     assert {d.nodes: d.epsilon for d in plan.draws if d.layer == 1} == {"inner": Fraction(1, 2), "leaves": Fraction(1)}

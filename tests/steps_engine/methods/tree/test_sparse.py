@@ -11,20 +11,22 @@ import pytest
 from scipy import stats
 
 from schemas.errors import SpecError
-from schemas.spec.release import Method
+from schemas.spec.method import MethodSpec, method_spec
 from steps_engine import noise
+from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.prefixes import categories_left, complete, completions
 from steps_engine.laws import Law, chance_of_reaching, excess_tables, gap_tables
-from steps_engine.methods.registry import decomposition_of
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_of
 from steps_engine.methods.tree import plan as planning
 from steps_engine.methods.tree import sparse
 from steps_engine.methods.tree.correct import ConsistentCounts, correct
-from steps_engine.methods.tree.plan import make_plan
 from steps_engine.methods.tree.sanitize import NoisyCounts, sanitize
-from steps_engine.methods.tree.structure import build_tree, read_tree
+from steps_engine.methods.tree.structure import build_tree
 from steps_engine.methods.tree.synthesize import synthesize
+from steps_engine.methods.tree.tables import read_tree, tree_table
 from steps_engine.noise import SeededRandomness
 from tests.privacy_audit import epsilon_lower_bound
 from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, domain, never, release
@@ -34,12 +36,12 @@ TRIALS = int(os.environ.get("STEPS_AUDIT_TRIALS", 4000)) // 4
 BELOW = sparse.BELOW
 SHAPE = domain(2, 3, 4, rules=(never(x0=1, x1=0), never(x0=0, x1=1, x2=(0, 1, 2))))
 METHODS = {
-    "flat": Method(decomposition="flat"),
-    "a layer given": Method(decomposition="tree", order=("x0",), sets={"count": 2}),
-    "a layer that ends a branch": Method(decomposition="tree", order=("x0", "x1")),
-    "a layer elected": Method(decomposition="tree", elect={"layers": 1}),
-    "one measurement shared": Method(decomposition="tree", order=("x1",), sets={"count": 3, "budget": "shared"}),
-    "uh": Method(decomposition="uh", layers=1),
+    "flat": method_spec(decomposition="flat"),
+    "a layer given": method_spec(decomposition="tree", order=("x0",), sets={"count": 2}),
+    "a layer that ends a branch": method_spec(decomposition="tree", order=("x0", "x1")),
+    "a layer elected": method_spec(decomposition="tree", elect={"layers": 1}),
+    "one measurement shared": method_spec(decomposition="tree", order=("x1",), sets={"count": 3, "budget": "shared"}),
+    "uh": method_spec(decomposition="uh", layers=1),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -51,13 +53,13 @@ def few_cells_fit(monkeypatch):
     monkeypatch.setattr(planning, "MOST_KEPT", 3)
 
 
-def planned(method: Method, shape=SHAPE, epsilon="1", **privacy):
+def planned(method: MethodSpec, shape=SHAPE, epsilon="1", **privacy):
     plan = make_plan(release(shape, method, epsilon, **privacy), SeededRandomness(3))
-    assert plan.sparse
+    assert sparse.is_sampled(plan)
     return plan
 
 
-def released(method: Method, counts: Counts, seed=1, **privacy):
+def released(method: MethodSpec, counts: Counts, seed=1, **privacy):
     plan, randomness = planned(method, **privacy), SeededRandomness(seed)
     tree = build_tree(SHAPE, plan, counts, randomness)
     noisy = sanitize(tree, counts, plan, randomness)
@@ -261,13 +263,13 @@ def test_sampled_cells_sum_to_the_nodes_above_them_and_rows_break_no_rule(method
 @every_method
 def test_the_tables_of_a_sampled_release_can_be_read_again(method):
     plan, tree, noisy, made = released(method, counted(SHAPE, 90))
-    assert [len(layer) for layer in read_tree(SHAPE, tree.to_table(), sparse=True).layers] == list(tree.widths()[1:])
+    assert [len(layer) for layer in read_tree(SHAPE, tree_table(tree), sparse=True).layers] == list(tree.widths()[1:])
     again = NoisyCounts.from_table(noisy.to_table(), sparse=True)
     assert np.array_equal(again.cells.noisy, noisy.cells.noisy) and np.array_equal(again.cells.cells, noisy.cells.cells)
-    assert noisy.to_table().schema == decomposition_of(plan).schemas(plan)["noisy-counts"]
+    assert noisy.to_table().schema == method_of(plan).schemas(plan)["noisy-counts"]
     read = ConsistentCounts.from_table(made.to_table(), sparse=True)
     assert np.array_equal(read.cells.whole, made.cells.whole) and len(read.whole) == len(made.whole)
-    assert made.to_table().schema == decomposition_of(plan).schemas(plan)["consistent-counts"]
+    assert made.to_table().schema == method_of(plan).schemas(plan)["consistent-counts"]
 
 
 def test_kept_counts_that_fit_stay_and_those_that_do_not_are_projected():
@@ -314,13 +316,13 @@ def test_a_threshold_is_the_lowest_that_few_enough_empty_cells_reach():
 def test_a_million_million_cells_are_planned_within_memory_and_more_than_can_be_numbered_are_refused(monkeypatch):
     monkeypatch.undo()
     wide = domain(*[10] * 12)
-    plan = make_plan(release(wide, Method(decomposition="tree", order=("x0", "x1"))))
-    assert plan.sparse and plan.cells == 10**12 and plan.memory_bytes < 2**29
-    assert not make_plan(release(domain(*[10] * 6), Method(decomposition="flat"))).sparse
+    plan = make_plan(release(wide, method_spec(decomposition="tree", order=("x0", "x1"))))
+    assert sparse.is_sampled(plan) and plan.cells == 10**12 and plan.memory_bytes < 2**29
+    assert not sparse.is_sampled(make_plan(release(domain(*[10] * 6), method_spec(decomposition="flat"))))
     with pytest.raises(SpecError, match="can be numbered.*cascade"):
-        make_plan(release(domain(*[10] * 19), Method(decomposition="flat")))
+        make_plan(release(domain(*[10] * 19), method_spec(decomposition="flat")))
     with pytest.raises(SpecError, match="above its cells.*cascade"):
-        make_plan(release(wide, Method(decomposition="tree", order=tuple([f"x{j}" for j in range(8)]))))
+        make_plan(release(wide, method_spec(decomposition="tree", order=tuple([f"x{j}" for j in range(8)]))))
 
 
 def test_the_censored_prior_finds_what_the_whole_table_would_show():
@@ -331,8 +333,11 @@ def test_the_censored_prior_finds_what_the_whole_table_would_show():
     _, reached = noise.zeros_that_reach(threshold, scale, empty, SeededRandomness(1))
     full = np.full(300, 40) + noise.two_sided_geometric(scale, 300, SeededRandomness(2))
     kept = np.concatenate([reached, full[full >= threshold]])
-    prior = Prior.fit(kept, scale, unseen=empty + 300 - len(kept), threshold=threshold)
+    prior = Prior.fit(kept, CountNoise(TWO_SIDED_GEOMETRIC, scale), unseen=empty + 300 - len(kept), threshold=threshold)
     drawn = np.mean([prior.draw(kept, SeededRandomness(seed)) for seed in range(20)], axis=0)
-    blind = np.mean([Prior.fit(kept, scale).draw(kept, SeededRandomness(seed)) for seed in range(20)], axis=0)
+    blind = np.mean(
+        [Prior.fit(kept, CountNoise(TWO_SIDED_GEOMETRIC, scale)).draw(kept, SeededRandomness(seed)) for seed in range(20)],
+        axis=0,
+    )
     assert abs(drawn[len(reached) :].mean() - 40) < 1 and drawn[: len(reached)].mean() < 8
     assert blind[: len(reached)].mean() > 16  # the control that does not know of the others believes what it sees

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas.spec.release import Method
-from steps_engine.methods.tree.plan import make_plan
-from steps_engine.methods.tree.structure import build_tree, read_tree
+from schemas.spec.method import MethodSpec, method_spec
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.tree.structure import build_tree
+from steps_engine.methods.tree.tables import read_tree, tree_table
 from steps_engine.noise import SeededRandomness
 from tests.steps_engine.shapes import METHODS, SHAPES, allowed_cells, counted, domain, never, records, release
 
@@ -21,8 +22,8 @@ def grow(shape, method, counts=None, seed=1):
     return plan, build_tree(shape, plan, counts if counts is not None else counted(shape, 50), randomness)
 
 
-def deepest(shape) -> Method:
-    return Method(decomposition="tree", elect={"layers": max(1, sum(size > 1 for size in shape.sizes))})
+def deepest(shape) -> MethodSpec:
+    return method_spec(decomposition="tree", elect={"layers": max(1, sum(size > 1 for size in shape.sizes))})
 
 
 CASES = {  # a domain of one cell has nothing to elect: the plan refuses it (test_planning)
@@ -69,7 +70,7 @@ def test_the_plan_lists_every_draw_that_the_tree_needs_and_its_node_numbers_hold
 @pytest.mark.parametrize("shape", splittable.values(), ids=splittable)
 def test_a_tree_survives_its_table(shape):
     _, tree = grow(shape, deepest(shape))
-    again = read_tree(shape, tree.to_table())
+    again = read_tree(shape, tree_table(tree))
     for one, other in zip(again.layers, tree.layers, strict=True):
         for field in ("parent", "code", "cell"):
             assert np.array_equal(getattr(one, field), getattr(other, field))
@@ -98,7 +99,7 @@ def test_a_table_that_is_not_a_tree_of_the_domain_is_refused(tamper):
     shape = SHAPES["uneven"]
     _, tree = grow(shape, METHODS["tree, one layer given"])
     with pytest.raises(ValueError):
-        read_tree(shape, tamper(tree.to_table().unify_dictionaries()))
+        read_tree(shape, tamper(tree_table(tree).unify_dictionaries()))
 
 
 def test_branches_elect_different_attributes_and_differ_in_length():
@@ -114,7 +115,7 @@ def test_branches_elect_different_attributes_and_differ_in_length():
     assert len(lengths) > 1
     uneven = build_tree(
         domain(2, 2, 2),
-        make_plan(release(domain(2, 2, 2), Method(decomposition="tree", elect={"layers": 2}), "1000"), randomness),
+        make_plan(release(domain(2, 2, 2), method_spec(decomposition="tree", elect={"layers": 2}), "1000"), randomness),
         count_codes(np.array([(0, 0, i % 2) for i in range(200)] + [(1, i % 2, 0) for i in range(90)])),
         randomness,
     )

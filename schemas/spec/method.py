@@ -1,0 +1,96 @@
+"""`method:` of a release.yaml: how counts become synthetic records. Every method registers the class of its own options."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from schemas.spec.yaml import Strict, problem_at
+
+
+def _exact(value: Any) -> Fraction:
+    if isinstance(value, float) and math.isfinite(value):  # from a notebook; specs hold written digits
+        value = Decimal(repr(value))
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal, Fraction)):
+        raise ValueError(f"must be a number, not {value!r}")
+    return Fraction(value)
+
+
+def _grouped(order: Any) -> Any:
+    if isinstance(order, str):
+        raise ValueError(f"order: {order} needs decomposition: cascade; name the attributes, most important first")
+    if isinstance(order, tuple | list):
+        return tuple((part,) if isinstance(part, str) else part for part in order)
+    return order
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str, return_type=str)]
+Groups = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_grouped)]  # of attributes, most important first
+
+
+class Sets(Strict):
+    """How many synthetic sets, and how they share the budget."""
+
+    count: int = Field(default=1, ge=1, le=100, description="How many synthetic sets.")
+    budget: Literal["split", "shared"] = Field(
+        default="split",
+        description="`split`: a measurement at ε/m for each set. `shared`: one at ε that all sets are drawn from.",
+    )
+
+
+class MethodSpec(Strict):
+    """What the options of all methods have in common."""
+
+    decomposition: str
+    sets: Sets = Field(default=Sets(), description="How many synthetic sets, and how they share the budget.")
+
+    def named_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of attributes that the options name; every attribute must exist, and stand once."""
+        return ()
+
+
+METHOD_SPECS: dict[str, type[MethodSpec]] = {}
+DEFAULT = "auto"
+
+
+def register_spec(name: str, spec: type[MethodSpec]) -> None:
+    """Lets `decomposition: NAME` be written."""
+    if METHOD_SPECS.setdefault(name, spec) is not spec:
+        raise ValueError(f"there is a method {name!r} already; choose another name")
+
+
+def method_spec(decomposition: str = DEFAULT, **options: Any) -> MethodSpec:
+    """The options of a method, checked by the class that it registered."""
+    return _read({"decomposition": decomposition, **options})
+
+
+def _read(value: Any) -> MethodSpec:
+    if isinstance(value, MethodSpec):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("method is written as `key: value` lines, such as decomposition: auto")
+    name = value.get("decomposition", DEFAULT)
+    if name not in METHOD_SPECS:
+        known = ", ".join(sorted(METHOD_SPECS))
+        raise problem_at(("decomposition",), f"there is no decomposition {name!r}; known are {known}")
+    try:
+        return METHOD_SPECS[name].model_validate({"decomposition": name, **value})
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+    raise _at_its_place(problem)
+
+
+def _at_its_place(problem: ErrorDetails) -> PydanticCustomError:
+    """The first problem of a method's options, told where it stands in the whole document."""
+    said = problem.get("ctx", {})
+    deeper = said.get("path", (said["key"],) if problem["type"] == "unknown_key" else ())
+    text = "is needed here" if problem["type"] == "missing" else problem["msg"].removeprefix("Value error, ")
+    return problem_at((*problem["loc"], *deeper), text)
+
+
+AnyMethod = Annotated[SerializeAsAny[MethodSpec], BeforeValidator(_read)]

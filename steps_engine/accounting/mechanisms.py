@@ -1,0 +1,151 @@
+"""The mechanisms as values: the law of each, what it costs, and how it is drawn. The draws themselves are in noise.py.
+
+A new noise law is a sampler in noise.py, its tables in laws.py and one value here; methods, plans and estimates take it
+from there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from schemas.plan import Draw
+from steps_engine import laws, noise
+from steps_engine.accounting.measures import PURE
+
+
+@dataclass(frozen=True)
+class Price:
+    """In one measure: what a draw of this sensitivity and scale costs, and the least scale that a cost pays for."""
+
+    cost: Callable[[Fraction, Fraction], Fraction]
+    scale: Callable[[Fraction, Fraction], Fraction]
+
+
+# Both noise and elections move log-probabilities by at most sensitivity/scale.
+_BY_RATIO = Price(cost=lambda sensitivity, scale: sensitivity / scale, scale=lambda sensitivity, cost: sensitivity / cost)
+
+
+@dataclass(frozen=True)
+class CountMechanism:
+    """Noise on whole numbers. All functions but `draw` and `zeros_that_reach` are in double precision: for planning and
+    estimates.
+    """
+
+    name: str
+    words: str
+    prices: Mapping[str, Price]
+    largest_scale: int
+    draw: Callable[[Fraction, int, noise.Randomness], np.ndarray]
+    zeros_that_reach: Callable[[int, Fraction, int, noise.Randomness], tuple[np.ndarray, np.ndarray]]
+    variance: Callable[[Fraction], float]
+    mean_size: Callable[[Fraction], float]
+    probability: Callable[[np.ndarray, Fraction], np.ndarray]
+    chance_below: Callable[[np.ndarray, Fraction], np.ndarray]
+    threshold: Callable[[Fraction, float], int]
+
+
+class Elect(Protocol):
+    """The elected column of each row of scores."""
+
+    def __call__(
+        self, scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: noise.Randomness
+    ) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class ElectionMechanism:
+    """A private choice among candidates by their scores."""
+
+    name: str
+    words: str
+    prices: Mapping[str, Price]
+    elect: Elect
+
+
+def _threshold(scale: Fraction, chance: float) -> int:
+    """The lowest θ ≥ 1 with P(X ≥ θ) = α^θ/(1 + α) at most `chance`."""
+    alpha = math.exp(-1 / scale)
+    return max(1, math.ceil(scale * math.log(1 / chance / (1 + alpha))))
+
+
+TWO_SIDED_GEOMETRIC = CountMechanism(
+    name="two_sided_geometric",
+    words="two-sided geometric noise (the exact discrete Laplace) on counts",
+    prices={PURE.name: _BY_RATIO},
+    largest_scale=noise.LARGEST_SCALE,
+    draw=noise.two_sided_geometric,
+    zeros_that_reach=noise.zeros_that_reach,
+    variance=laws.variance,
+    mean_size=laws.mean_size,
+    probability=laws.probability,
+    chance_below=laws.chance_below,
+    threshold=_threshold,
+)
+COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC,)}
+
+PERMUTE_AND_FLIP = ElectionMechanism(
+    "permute_and_flip",
+    "permute-and-flip elections of the attribute that splits a node",
+    {PURE.name: _BY_RATIO},
+    noise.permute_and_flip,
+)
+EXPONENTIAL = ElectionMechanism(
+    "exponential",
+    "exponential-mechanism elections of the attribute that splits a node",
+    {PURE.name: _BY_RATIO},
+    noise.exponential_mechanism,
+)
+ELECTIONS = {mechanism.name: mechanism for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)}
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The noise of one draw: a mechanism at its scale."""
+
+    mechanism: CountMechanism
+    scale: Fraction
+
+    def draw(self, size: int, randomness: noise.Randomness) -> np.ndarray:
+        """That many independent noises, exactly."""
+        return self.mechanism.draw(self.scale, size, randomness)
+
+    def zeros_that_reach(self, threshold: int, cells: int, randomness: noise.Randomness) -> tuple[np.ndarray, np.ndarray]:
+        """Which of so many empty cells reach the threshold once each has its noise, and their noisy counts."""
+        return self.mechanism.zeros_that_reach(threshold, self.scale, cells, randomness)
+
+    @cached_property
+    def variance(self) -> float:
+        return self.mechanism.variance(self.scale)
+
+    @cached_property
+    def mean_size(self) -> float:
+        """E|noise|."""
+        return self.mechanism.mean_size(self.scale)
+
+    def probability(self, value: np.ndarray) -> np.ndarray:
+        """P(noise = value), its formula taken for any real value."""
+        return self.mechanism.probability(value, self.scale)
+
+    def chance_below(self, bound: np.ndarray) -> np.ndarray:
+        return self.mechanism.chance_below(bound, self.scale)
+
+    def threshold(self, chance: float) -> int:
+        """The lowest threshold from 1 on that an empty cell reaches with at most this probability."""
+        return self.mechanism.threshold(self.scale, chance)
+
+
+def noise_of(draw: Draw) -> CountNoise:
+    """The noise that a plan's draw of counts prescribes."""
+    return CountNoise(COUNTS[draw.mechanism], draw.scale)
+
+
+def elect(draw: Draw, scores: np.ndarray, eligible: np.ndarray, randomness: noise.Randomness) -> np.ndarray:
+    """The election that a plan prescribes: the elected column of each row."""
+    return ELECTIONS[draw.mechanism].elect(scores, eligible, draw.epsilon, draw.sensitivity, randomness)

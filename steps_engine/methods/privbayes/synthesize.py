@@ -1,0 +1,42 @@
+"""From a network's noisy tables to records: negative counts cut to 0, rows sampled independently, as published."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine import noise
+from steps_engine.domain.counting import no_codes
+from steps_engine.domain.encoding import decode
+from steps_engine.methods.cascade.sanitize import Cascade
+from steps_engine.methods.cascade.synthesize import choices, draw_categories, restrict, total_rows
+
+
+def synthesize_privbayes(
+    domain: Domain, plan: Plan, network: Cascade, which_set: int, randomness: noise.Randomness
+) -> pa.Table:
+    """The records of one set (1…m), attribute by attribute in the order of the network."""
+    codes = sample(domain, plan, network, which_set, randomness)
+    return decode(codes[noise.permutation(len(codes), randomness)], domain, randomness)
+
+
+def sample(domain: Domain, plan: Plan, network: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:
+    """Rows × attributes of codes: independent draws from each conditional distribution, rules kept."""
+    measurement = which_set - 1 if plan.budget == "split" else 0
+    codes = no_codes(total_rows(plan, network, which_set), domain.sizes)
+    known: list[int] = []
+    for tree, noisy in zip(network.trees, network.noisy, strict=True):
+        shares = _conditional(noisy[measurement])
+        group, shares = restrict(tree.descend(codes), shares, *choices(domain, codes, tree.attribute, known))
+        codes[:, tree.attribute] = draw_categories(group, shares, randomness)
+        known.append(tree.attribute)
+    return codes
+
+
+def _conditional(noisy: np.ndarray) -> np.ndarray:
+    """Negative counts cut to 0, each row scaled to 1; a row without counts is uniform."""
+    cut = np.maximum(noisy, 0).astype(float)
+    total = cut.sum(axis=1, keepdims=True)
+    return np.where(total > 0, cut / np.where(total > 0, total, 1), 1 / noisy.shape[1])

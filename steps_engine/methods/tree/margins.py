@@ -1,0 +1,92 @@
+"""One-way margins of a release with their exact standard errors, from published counts alone.
+
+A margin is a sum of leaves, f = Σ q_leaf·h_leaf with q = 1 where the leaf has the category. Its variance after least squares
+follows in one pass up the tree, with U = Var(total of the node), c = Cov(f, total), F = Var(f):
+    leaf:   U = V, c = q·V, F = q·V                                                  (q is 0 or 1)
+    inner:  S = ΣU, C = Σc, G = ΣF over the children; then with the node's own noisy count of variance V
+            U = S − S²/(S+V),  c = C − C·S/(S+V),  F = G − C²/(S+V)                  (V = ∞: not measured, nothing changes)
+The last line is the best linear update of (total, f) by one more measurement of the total.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.plan import Plan
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.methods.tree.branches import Branches, Nodes
+from steps_engine.methods.views import Margin
+
+MOST_NUMBERS = 50_000_000  # categories × inner nodes that are held at once
+
+
+def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> list[Margin]:
+    """Every attribute with a choice that the tree measures. `estimate` and `whole` (sets × nodes) are per node, root first."""
+    domain, widest = branches.space.domain, max([1, *(len(nodes) for nodes in branches.layers[:-1])])
+    end_estimate, end_whole = estimate[1:][branches.end_row], whole.mean(axis=0)[1:][branches.end_row]
+    found = []
+    for j in branches.fixed:
+        attribute = domain.attributes[j]
+        if attribute.size == 1 or attribute.size * widest > MOST_NUMBERS:
+            continue
+        digit = branches.space.digit(branches.ends, j)
+        sums = [np.bincount(digit, weights=weights, minlength=attribute.size) for weights in (end_estimate, end_whole)]
+        error = np.sqrt(margin_variances(branches, plan, digit, attribute.size) / plan.measurements)
+        found.append(Margin(attribute.name, attribute.labels, sums[0], error, sums[1]))
+    return found
+
+
+def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: int) -> np.ndarray:
+    """F of every category at the root, for one set. `digit` is the category of each end of a branch."""
+    category = np.full(sum(len(nodes) for nodes in branches.layers), -1)
+    category[branches.end_row] = digit
+    start = len(category)
+    total = covariance = margin = None  # U, c, F of the inner nodes of the layer below
+    for depth in range(len(branches.layers), 0, -1):
+        nodes = branches.layers[depth - 1]
+        start -= len(nodes)
+        noise = _noise(nodes, plan, depth)
+        above = 1 if depth == 1 else len(branches.layers[depth - 2])
+        slot = nodes.parent * size + np.maximum(category[start : start + len(nodes)], 0)
+        ends = nodes.leaf | (total is None)
+        leaves = np.bincount(slot, weights=np.where(ends, noise, 0.0), minlength=above * size).reshape(above, size)
+        sums = _sums(nodes, ends, above, noise, leaves, total, covariance, margin)
+        known = _root_noise(plan) if depth == 1 else _noise(branches.layers[depth - 2], plan, depth - 1)
+        total, covariance, margin = _update(*sums, known)
+    return np.maximum(margin[0], 0.0)
+
+
+def _noise(nodes: Nodes, plan: Plan, depth: int) -> np.ndarray:
+    """V of every node. Measurements have equal scales, so that the first one stands for all."""
+    draws = (draw for draw in plan.draws if (draw.kind, draw.layer, draw.set) == ("count", depth, plan.served[0]))
+    kinds = {draw.nodes: noise_of(draw).variance for draw in draws}
+    return np.where(nodes.leaf, kinds.get("leaves", np.nan), kinds.get("inner", np.nan))
+
+
+def _root_noise(plan: Plan) -> np.ndarray:
+    return np.array([np.inf if plan.total == "estimated" else 0.0])
+
+
+def _sums(
+    nodes: Nodes, ends: np.ndarray, above: int, noise, leaves, total, covariance, margin
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """S, C and G of the layer above: ends of branches by category, inner nodes by what was found below them."""
+    inner = np.flatnonzero(~ends)
+    sums = np.bincount(nodes.parent, weights=noise if total is None else np.where(ends, noise, total), minlength=above)
+    both = [leaves.copy(), leaves.copy()]
+    if len(inner):
+        first = np.flatnonzero(np.diff(nodes.parent[inner], prepend=-1))
+        for sum_, values in zip(both, (covariance, margin), strict=True):
+            sum_[nodes.parent[inner][first]] += np.add.reduceat(values[inner], first, axis=0)
+    return sums, both[0], both[1]
+
+
+def _update(sums: np.ndarray, covariance: np.ndarray, margin: np.ndarray, noise: np.ndarray):
+    """The node's own count taken into account; a leaf of the layer has no children and keeps zeros that nobody reads."""
+    whole = sums + noise
+    weight = np.where(np.isfinite(whole) & (sums > 0), 1 / np.where(whole > 0, whole, 1.0), 0.0)
+    return (
+        sums - sums**2 * weight,
+        covariance * (1 - sums * weight)[:, None],
+        margin - covariance**2 * weight[:, None],
+    )

@@ -1,0 +1,90 @@
+"""What people are shown of a release, as plain values: terminal, Prefect UI and page draw them, each in its own way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SketchRow:
+    """One line of a plan: a layer, or one attribute's tree."""
+
+    number: int
+    what: str
+    nodes: str
+    share: str
+    scale: float | None
+    expected_error: float
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A plan at a glance: its lines, what a line is called, how to draw it, and what else to know."""
+
+    row: str  # layer, tree, …
+    splits: str  # what the second column says
+    rows: tuple[SketchRow, ...]
+    picture: Literal["layers", "shares"]
+    draws: dict[str, str]  # of each draw's name, what it measures or elects
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Counts of one attribute's categories: estimates with standard errors, and the mean over the synthetic sets."""
+
+    attribute: str
+    labels: tuple[str, ...]
+    estimate: np.ndarray
+    error: np.ndarray
+    synthetic: np.ndarray
+
+
+@dataclass(frozen=True)
+class Total:
+    """The number of rows: estimated with its standard error, and in each synthetic set."""
+
+    estimate: float
+    error: float
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A node of a tree and the branches below it; a stub stands for so many that are not shown."""
+
+    label: str
+    estimate: float
+    error: float
+    share: float
+    children: tuple[Branch, ...] = ()
+    stub: bool = False
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """An attribute, the earlier ones that it was split on (True: at its root), and what was measured of it."""
+
+    name: str
+    on: tuple[tuple[str, bool], ...]
+    histograms: int
+    categories: int
+
+
+@dataclass(frozen=True)
+class View:
+    """What the page shows: margins from how they were estimated, the structure with a sentence above and below, remarks."""
+
+    total: Total
+    margins: tuple[Margin, ...]
+    estimated_by: str  # begins the sentence over the margins
+    heading: str
+    text: str
+    caption: str
+    tree: Branch | None = None
+    network: tuple[Dependent, ...] = ()
+    remarks: tuple[str, ...] = ()
+    warning: str = ""  # on intervals from the sets

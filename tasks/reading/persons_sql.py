@@ -1,0 +1,69 @@
+"""Rows per person as SQL: the query that counts keeps the bound itself, whatever the files hold by the time it runs.
+
+Where a bound does not hold, DuckDB ends the query with an error; its text is ours and names nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from schemas.spec.domain import Domain
+from tasks.reading.encoding_sql import category_types, cells_sql, code_names, coded_rows, keyed_rows, keys, packed_cells
+from tasks.reading.sources import Source, query
+
+_KEY = "key_of_lots"
+_REFUSED = "error('a person is missing or has another number of records than the domain says')"
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, domain: Domain, key: bytes) -> None:
+    """Teaches DuckDB the categories, and the key of the lots as a variable: no text of a query holds it."""
+    for statement in category_types(domain):
+        query(connection, statement)
+    query(connection, f"SET VARIABLE {_KEY} = ?", [key.hex()])
+
+
+def bounded_cells(source: Source, domain: Domain) -> str:
+    """Occupied cells of all records, or of those that a person keeps; refuses what breaks the bound on rows per person."""
+    if domain.unit.column is None:
+        return cells_sql(keyed_rows(source, domain), source, domain)
+    if domain.unit.excess == "drop":
+        codes = code_names(domain)
+        return packed_cells(f"(SELECT {codes}, 1 AS records FROM {kept_rows(source, domain, codes)})", domain)
+    return packed_cells(coded_rows(_distinct_within_bound(source, domain), source, domain), domain)
+
+
+def _distinct_within_bound(source: Source, domain: Domain) -> str:
+    """Distinct keyed rows with their number, and every person's number of rows, from one pass: persons are checked and go."""
+    unit, person, cell = domain.unit, _person(source, domain), keys(domain)
+    breaks = f"count(*) {'<>' if unit.exactly else '>'} {unit.rows_per_person}"
+    within = f"CASE WHEN grouping({person}) = 1 THEN true WHEN {person} IS NULL OR {breaks} THEN {_REFUSED} ELSE false END"
+    return (
+        f"(SELECT {cell}, count(*) AS records FROM {keyed_rows(source, domain)} "
+        f"GROUP BY GROUPING SETS (({cell}), ({person})) HAVING {within})"
+    )
+
+
+def kept_rows(source: Source, domain: Domain, wanted: str, among_equal: Sequence[str] = ()) -> str:
+    """What is wanted of at most rows_per_person records of each person, those with the lowest lots.
+
+    A record's lot is SHA-256 of key|codes|occurrence|person: digits between bars, as many as there are attributes, and the
+    person last, so that different records have different texts. Which records stay depends on the key and on that person's
+    own records alone: neither on other people nor on the order of rows and files. Records with equal codes are
+    interchangeable; `among_equal` orders them where more than their codes is wanted. Same choice as steps_engine's encode.
+    """
+    codes, person = code_names(domain), _person(source, domain)
+    order = f" ORDER BY {', '.join(among_equal)}" if among_equal else ""
+    occurrence = f"row_number() OVER (PARTITION BY {person}, {codes}{order})"
+    rows = coded_rows(keyed_rows(source, domain), source, domain)
+    lot = f"sha256(concat_ws('|', getvariable('{_KEY}'), {codes}, occurrence, {person}))"
+    turn = f"row_number() OVER (PARTITION BY {person} ORDER BY lot)"
+    kept = f"CASE WHEN {person} IS NULL THEN {_REFUSED} ELSE {turn} <= {domain.unit.rows_per_person} END"
+    numbered = f"(SELECT *, {occurrence} AS occurrence FROM {rows})"
+    return f"(SELECT {wanted} FROM (SELECT *, {lot} AS lot FROM {numbered}) QUALIFY {kept})"
+
+
+def _person(source: Source, domain: Domain) -> str:
+    assert domain.unit.column is not None
+    return f"c{source.names.index(domain.unit.column)}"

@@ -1,0 +1,53 @@
+"""release.yaml with its dataset.yaml: read, checked by the methods that are registered, its period filled in."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
+from schemas.errors import SpecError
+from schemas.spec import yaml
+from schemas.spec.domain import load_domain
+from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from tasks.publishing.formats import must_be_known
+
+
+def load_release(path: Path | str, period: str | None = None, now: datetime.datetime | None = None) -> Release:
+    """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
+    path = Path(path)
+    spec = yaml.validate(ReleaseSpec, yaml.read(path))
+    spec = _in_period(spec, period, now)
+    try:
+        domain = load_domain(path.parent / spec.dataset)
+    except SpecError as error:
+        raise SpecError(f"{error}" if str(path.parent / spec.dataset) in str(error) else f"{path}: {error}") from None
+    check_names(spec, domain, str(path))
+    must_be_known(spec.formats, str(path))
+    return Release(spec=spec, domain=domain, folder=str(path.parent))
+
+
+def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
+    used = {part for text in (spec.name, spec.source) for part in PERIOD.findall(text)}
+    if not used:
+        return spec
+    values = _period_values(period, now, used)
+    fill = lambda text: PERIOD.sub(lambda match: values[match.group(1)], text)  # noqa: E731
+    return spec.model_copy(update={"name": fill(spec.name), "source": fill(spec.source)})
+
+
+def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:
+    if period is None:
+        at = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
+        return {"year": f"{at.year}", "quarter": f"{(at.month + 2) // 3}", "month": f"{at.month:02d}"}
+    match = re.fullmatch(r"([0-9]{4})(?:q([1-4])|-(0[1-9]|1[0-2]))?", period)
+    if not match:
+        raise SpecError(f"period {period!r} is not one: write 2026, 2026q4 or 2026-11.")
+    year, quarter, month = match.groups()
+    quarter = quarter or (str((int(month) + 2) // 3) if month else None)
+    values = {key: value for key, value in zip(("year", "quarter", "month"), (year, quarter, month), strict=True) if value}
+    if used - values.keys():
+        lacking = " or ".join(sorted(used - values.keys()))
+        raise SpecError(f"period {period!r} does not say the {lacking} that the release names.")
+    return values

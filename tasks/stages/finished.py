@@ -1,0 +1,35 @@
+"""Finished: a release that has come to its end is returned, or refused, before a single record is read.
+
+Whether a table equals the one that was released is confidential: a run under a finished name does not look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.spec.release import Release
+from tasks.publishing.bundle import table_stages
+from tasks.stages.plan import load_plan
+from tasks.stores.artifacts import Reference, Store
+from tasks.stores.charging import must_not_be_undone
+from tasks.stores.home import Home
+from tasks.stores.releases import attempt_of, state_of
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a finished release published, and how often it was charged."""
+
+    public: tuple[Reference, ...]
+    charges: int
+
+
+def find_finished(home: Home, release: Release, plan: Reference) -> Finished | None:
+    """The release of that name and spec, if it was evaluated: nothing is left to be done that needs its records."""
+    store = Store(home)
+    history = store.ledger.entries(release=release.name)
+    must_not_be_undone(release.name, history)
+    if state_of(history) != "evaluated":
+        return None
+    found = (store.find(release.name, stage) for stage in table_stages(load_plan(store, plan).sets))
+    return Finished(tuple(reference for reference in found if reference is not None), attempt_of(history))

@@ -1,0 +1,1 @@
+XwLxqWlmlWhCWaTd4pl3EMhNtgLfCYOghf/Ltm0lohsVYkH7Q7ctd/G4+ItfU8IO+SolNExA3ESXBOhFyuuCAg==

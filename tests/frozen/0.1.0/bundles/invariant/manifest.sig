@@ -1,0 +1,1 @@
+87fJxwirQ+rLgUfaebmXZ8X7TytN/D174dlky84qaH+gsCz+MuiNnaVAwWIxLy3OWnCLyueOJQFyvuNQT4uPCQ==

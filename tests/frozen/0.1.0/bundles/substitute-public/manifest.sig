@@ -1,0 +1,1 @@
+xLgG/KMzue3aXOJsy7BbiWgzLg8pdoizun5hYYW1RMh7w5M6vGo9nTrH0mM/fTVsiSPE8nc97b7B1MwBVoVLDQ==

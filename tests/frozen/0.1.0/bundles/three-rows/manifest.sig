@@ -1,0 +1,1 @@
+6NVg12nqQd0WrDYI8fULEn0mmaa0JM/rtewYlk6w44yxkaqfhKvy2y8mavq0s5rE8uUIcjP+Q2XhXxFa/OOABA==

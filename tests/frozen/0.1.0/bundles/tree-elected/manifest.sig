@@ -1,0 +1,1 @@
+9qjzEovTUJHtEr5ammHKZkmi3/yvwYFu/UhEH2x9vxCjZuKKjo7t+JhFXCn6vDnbGNyjrD2wQdjfbJTlR4glBw==

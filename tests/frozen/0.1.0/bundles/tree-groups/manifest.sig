@@ -1,0 +1,1 @@
+PqCokyRRx7UjyXOTcS/J+2eleeMpUWZDFjuIMhAhhPHG9zgVI46gf85GHbZnjFFSaJypPodbX+wL2pA96aSDAQ==
