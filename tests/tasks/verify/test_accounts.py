@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemas.plan import Plan
-from steps_engine.methods.registry import make_plan
+from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.verify.accounts import plan_problems
 from tasks.verify.sensitivities import ELECTIONS, NotKnown, least_sensitivity
