@@ -47,8 +47,6 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
 
 
 def _election(utility: str, what: str) -> int:
-    if utility not in {known for known, _ in ELECTIONS}:
-        raise NotKnown(f"election utility {utility!r} is not known to this verifier")
     if (utility, what) not in ELECTIONS:
-        raise NotKnown(f"election utility {utility!r} is not known to this verifier for {what}")
+        raise NotKnown(f"election utility {utility!r} is not known to this verifier for electing {what}")
     return ELECTIONS[utility, what]

@@ -52,6 +52,13 @@ def test_a_person_with_three_rows_is_protected_through_the_whole_bundle(tmp_path
     assert verify_bundle(folder, made.home.keys / "signing-key.pub") == []
 
 
+def test_a_single_attribute_has_no_order_and_no_split_to_elect():
+    release = a_release(_domain([4], 1, 1000), {"decomposition": "cascade", "order": "elected"})
+    plan = make_plan(release)
+    assert plan.election is None and {draw.kind for draw in plan.draws} == {"count"}
+    assert list(plan_problems(plan, {"a0": frozenset({0})})) == []
+
+
 # Any spec
 
 

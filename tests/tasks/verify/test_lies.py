@@ -156,6 +156,10 @@ def a_smaller_utility(plan: PlanJson) -> None:
         _times(draw, Fraction(1, 2), "sensitivity", "scale")
 
 
+def a_smaller_utility_of_a_network(plan: PlanJson) -> None:
+    a_smaller_utility(plan)
+
+
 def a_utility_that_nobody_knows(plan: PlanJson) -> None:
     plan["election"]["utility"] = "calm"
 
@@ -254,6 +258,7 @@ LIES: dict[Callable[[PlanJson], None], tuple[str, str, str]] = {
     another_sensitivity: ("given", "plan.json", "one person can change it by 1"),
     nodes_too_few: ("given", "tree.parquet", "nodes; the plan says"),
     a_smaller_utility: ("cascade", "plan.json", "elected by their dependence"),
+    a_smaller_utility_of_a_network: ("privbayes", "plan.json", "elected by their dependence"),
     a_utility_that_nobody_knows: ("elected", "plan.json", "election utility 'calm' is not known to this verifier"),
     a_grouping_called_attributes: ("groups", "plan.json", "the elections are not those of the plan's layers"),
     one_row_per_person: ("threefold", "domain.json", "rows per person differ"),
