@@ -116,14 +116,26 @@ def named(*methods: StudyMethod) -> dict[str, StudyMethod]:
     return {method.name: method for method in methods}
 
 
-def find_methods(registry: dict[str, StudyMethod], asked: Sequence[str]) -> tuple[StudyMethod, ...]:
-    """The methods of these names, in the registry's order; then those that the study does not list, with their own defaults."""
-    others = {name: StudyMethod(name, name, "release", {"decomposition": name}) for name in METHODS if name not in registry}
-    known = registry | others
+def known(listed: dict[str, StudyMethod]) -> dict[str, StudyMethod]:
+    """The methods that a study lists, then every other registered one that can be asked for by its name alone."""
+    others = (name for name in METHODS if name not in listed and _needs_no_options(name))
+    return listed | {name: StudyMethod(name, name, "release", {"decomposition": name}) for name in others}
+
+
+def _needs_no_options(name: str) -> bool:
+    try:
+        method_spec(name)
+    except ValueError:
+        return False
+    return True
+
+
+def find_methods(listed: dict[str, StudyMethod], asked: Sequence[str]) -> tuple[StudyMethod, ...]:
+    """The methods of these names, in the study's order."""
     for name in asked:
-        if name not in known:
-            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(known)}.")
-    return tuple(method for name, method in known.items() if name in asked)
+        if name not in known(listed):
+            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(known(listed))}.")
+    return tuple(method for name, method in known(listed).items() if name in asked)
 
 
 def _tree(name: str, title: str, *order: Any, kind: Kind = "release") -> StudyMethod:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steps_engine.studies import paper
-from steps_engine.studies.methods import SIMULATION, VOTER
+from steps_engine.studies.methods import SIMULATION, VOTER, known
 from tasks.studies.tables import Tables
 
 _STYLE = {
@@ -57,7 +57,7 @@ def voter_pictures(tables: Tables) -> Pictures:
 
 def _against_epsilon(ours: pd.DataFrame, measures: dict[str, str]) -> Figure:
     printed = paper.utility()
-    methods = [name for name in VOTER if name in set(ours["method"])]
+    methods = [name for name in known(VOTER) if name in set(ours["method"])]
     figure = Figure(figsize=(max(6.4, 2.6 * len(measures) + 1.6), 5.2), layout="constrained")
     axes = figure.subplots(2, len(measures), squeeze=False, sharex=True, sharey="col")
     for column, (measure, title) in enumerate(measures.items()):
@@ -72,11 +72,11 @@ def _against_epsilon(ours: pd.DataFrame, measures: dict[str, str]) -> Figure:
 
 
 def _lines(axes: Axes, table: pd.DataFrame, methods: list[str]) -> None:
-    for place, name in enumerate(VOTER):
+    for place, name in enumerate(known(VOTER)):
         part = table[table["method"] == name].sort_values("log_epsilon")
         if name not in methods or part.empty:
             continue
-        look = {"color": _COLOURS[place % 10], "label": VOTER[name].title}
+        look = {"color": _COLOURS[place % 10], "label": known(VOTER)[name].title}
         if part["log_epsilon"].notna().all():
             style = "-" if name in paper.METHODS else "--"
             axes.plot(part["log_epsilon"], part["value"], style, marker=_MARKERS[place % 10], **look)
@@ -92,7 +92,7 @@ def simulation_pictures(tables: Tables) -> Pictures:
 
 def _model(tables: Tables, model: int, draw: Callable[[Axes, pd.DataFrame, str, list[str]], None]) -> Figure:
     coefficients, prediction = (tables[name][tables[name]["model"] == model] for name in ("coefficients", "prediction"))
-    methods = [name for name in SIMULATION if name in set(prediction["method"])]
+    methods = [name for name in known(SIMULATION) if name in set(prediction["method"])]
     epsilons = sorted(set(prediction["epsilon"]) - {""}, key=float) or [""]
     figure = Figure(figsize=(1.9 * len(methods) + 1, 7.2), layout="constrained")
     axes = figure.subplots(4, len(methods), squeeze=False, sharex=True, sharey="row")
@@ -101,7 +101,7 @@ def _model(tables: Tables, model: int, draw: Callable[[Axes, pd.DataFrame, str, 
         for row, measure in enumerate(("bias", "rmse", "coverage")):
             draw(axes[row, column], part, measure, epsilons)
         _predictions(axes[3, column], _at_every_epsilon(prediction[prediction["method"] == name], epsilons), epsilons)
-        axes[0, column].set_title(SIMULATION[name].title, fontsize=7)
+        axes[0, column].set_title(known(SIMULATION)[name].title, fontsize=7)
         axes[0, column].axhline(0, color="#8d99ae", linewidth=0.6)
         axes[2, column].axhline(0.95, color="#8d99ae", linewidth=0.6)
         axes[2, column].set_ylim(0, 1.03)

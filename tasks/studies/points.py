@@ -26,7 +26,7 @@ from schemas.spec.domain import load_domain
 from steps_engine.domain.encoding import decode
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies import simulation, voter
-from steps_engine.studies.methods import SIMULATION, VOTER, Original, StudyMethod, find_methods
+from steps_engine.studies.methods import SIMULATION, VOTER, Original, StudyMethod, find_methods, known
 from steps_engine.studies.standin import ROWS, youth_voter
 from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.reading.counting import count_cells
@@ -55,7 +55,7 @@ class Point:
     def key(self) -> str:
         """Equal exactly when the figures are: the point, its method's settings, and the version of the figures."""
         # in the form of version 0.1.0, so that points finished then are found
-        return digest_1({**asdict(self), "method": METHODS[self.study][self.method].definition, "figures": FIGURES})[:32]
+        return digest_1({**asdict(self), "method": known(METHODS[self.study])[self.method].definition, "figures": FIGURES})[:32]
 
     @property
     def name(self) -> str:
@@ -167,7 +167,7 @@ def compute(point: Point, out: Path) -> float:
 
 def _figures(point: Point, out: Path) -> dict[tuple[str, str], float]:
     """Noise is seeded by the point; simulated samples by model, size and repeat, so that all methods see the same."""
-    method = METHODS[point.study][point.method]
+    method = known(METHODS[point.study])[point.method]
     source = SeededRandomness((point.study, point.seed, point.data, point.model, point.rows, point.repeat))
     drawing = source.child("noise", point.method, point.epsilon)
     if point.study == "voter":

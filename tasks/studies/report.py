@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from steps_engine.studies import paper
-from steps_engine.studies.methods import StudyMethod
+from steps_engine.studies.methods import StudyMethod, known
 from tasks.stores.files import disk_faults, temporary
 from tasks.studies.pictures import CAPTIONS, Pictures, as_bytes, simulation_pictures, styled, voter_pictures
 from tasks.studies.points import METHODS, Point, Study, read_points
@@ -62,7 +62,7 @@ def make_page(study: Study, tables: Tables, pictures: Pictures) -> str:
     strict = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(loader=loader, **strict)
     environment.filters |= {"number": _number, "whole": _whole}
-    registry: dict[str, StudyMethod] = METHODS[study.name]
+    registry: dict[str, StudyMethod] = known(METHODS[study.name])
     return environment.get_template("study.html").render(
         study=study,
         source=paper.SOURCE,

@@ -6,7 +6,7 @@ import pandas as pd
 
 from steps_engine.evaluation.measures.association import CLASSES
 from steps_engine.studies import paper
-from steps_engine.studies.methods import SIMULATION, VOTER
+from steps_engine.studies.methods import SIMULATION, VOTER, known
 from steps_engine.studies.ranking import log_epsilon, ranks, scores
 from steps_engine.studies.simulation import TRUTHS, summarize
 
@@ -38,7 +38,7 @@ def _means(figures: pd.DataFrame) -> pd.DataFrame:
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     """By ε, then by the registry's order of methods."""
-    place = table["method"].map({name: i for i, name in enumerate(VOTER)})
+    place = table["method"].map({name: i for i, name in enumerate(known(VOTER))})
     return table.assign(place=place).sort_values(["log_epsilon", "place"], kind="stable").drop(columns="place")
 
 
@@ -88,6 +88,6 @@ def _overview(coefficients: pd.DataFrame, prediction: pd.DataFrame, keys: list[s
     chosen = {"bias": ("absolute", "mean"), "rmse": ("squared", "mean"), "coverage": ("coverage", "mean")}
     means = spread.groupby(keys, sort=False).agg(**chosen).reset_index()
     joined = means.assign(rmse=means["rmse"] ** 0.5).merge(prediction.rename(columns={"rmse": "prediction"}), on=keys)
-    place = {name: i for i, name in enumerate(SIMULATION)}
+    place = {name: i for i, name in enumerate(known(SIMULATION))}
     order = joined.assign(place=joined["method"].map(place), value=pd.to_numeric(joined["epsilon"]))
     return order.sort_values(["model", "rows", "value", "place"]).drop(columns=["place", "value"]).reset_index(drop=True)
