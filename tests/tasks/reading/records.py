@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+import steps_engine.methods  # noqa: F401  registers what a spec may name
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain.counting import Counts
