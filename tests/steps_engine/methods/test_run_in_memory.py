@@ -38,3 +38,20 @@ def test_every_method_of_the_table_can_be_built(example):
     assert len(rows) == 9
     for row in rows:
         eval(row, {"method_spec": example["method_spec"]})  # the document's own text
+
+
+@pytest.mark.parametrize("name", ["cascade", "privbayes", "flat", "auto"])
+def test_a_frame_is_synthesized_by_the_method_that_was_asked_for(example, name):
+    method = example["method_spec"](name)
+    result = example["synthesize_frame"](example["frame"], example["domain"], 1, method)
+    assert result.plan.decomposition == name or (name == "auto" and result.plan.considered)
+    per_attribute = result.plan.decomposition in ("cascade", "privbayes")
+    assert ("attribute" in result.tables["tree"].column_names) == per_attribute
+    assert list(result.frames[0].columns) == list(example["frame"].columns)
+
+
+def test_a_utility_of_ones_own_needs_a_tree(example):
+    with pytest.raises(TypeError, match="needs decomposition: tree"):
+        example["synthesize_frame"](
+            example["frame"], example["domain"], 1, example["method_spec"]("cascade"), utility=example["fullest"]
+        )

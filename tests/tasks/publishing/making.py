@@ -24,6 +24,7 @@ from steps_engine.accounting.composition import composition_of
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
+from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tasks.publishing.publication import charge_proof
@@ -94,14 +95,11 @@ def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
     ledger.grant(plan.population, 4 * epsilon, "test", neighbours, plan.unit)
     hashes = plan.hash, plan.spec_hash, "f" * 64
     ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, plan.unit, *hashes))
-    method, domain = method_of(plan), release.domain
-    tree = method.build(domain, plan, counts, source)
-    noisy = method.sanitize(domain, plan, counts, tree, source)
-    parts = {"tree": tree, "noisy-counts": noisy, "consistent-counts": method.correct(domain, plan, tree, noisy, source)}
-    made = {stage: (parts[stage], schema) for stage, schema in method.schemas(plan).items()}
-    for i in range(1, plan.sets + 1):
-        made[f"synthetic-{i}"] = (method.synthesize(domain, plan, parts, i, source), tables.records(domain))
-    references = tuple(store.write(release.name, stage, *table, side="public") for stage, table in made.items())
+    made, schemas = run_plan(release.domain, plan, counts, source), method_of(plan).schemas(plan)
+    references = tuple(
+        store.write(release.name, stage, table, schemas.get(stage, tables.records(release.domain)), side="public")
+        for stage, table in made.tables.items()
+    )
     return Made(home, release, plan, references, charge_proof(ledger.entries(), release.name), ledger)
 
 

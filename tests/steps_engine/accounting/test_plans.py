@@ -1,0 +1,93 @@
+"""Plans are made and checked in one place: what is charged is what is drawn, and everything planned can be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import SpecError, StepsError
+from schemas.spec.method import method_spec
+from steps_engine.accounting import plans
+from steps_engine.accounting.composition import composition_of, ways_of
+from steps_engine.accounting.plans import allowance_of, plan_of
+from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_named
+from tests.steps_engine.shapes import domain, release
+
+OPTIONS = {
+    "flat": {},
+    "tree": {"order": ("x0",)},
+    "uh": {"layers": 1},
+    "cascade": {},
+    "privbayes": {},
+}
+every_method = pytest.mark.parametrize("name", OPTIONS)
+SHAPE = domain(2, 3, 4, expected_rows=1000)
+MANY_ROWS = domain(2, 3, 4, expected_rows=1000, unit={"rows_per_person": 100})
+
+
+def asked(name: str, epsilon: str = "1", of=SHAPE, sets: dict | None = None, **privacy):
+    return release(of, method_spec(name, sets=sets or {}, **OPTIONS[name]), epsilon, **privacy)
+
+
+def outline_of(name: str):
+    return method_named(name).outline(asked(name), allowance_of(asked(name)), None)
+
+
+@every_method
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_charged(name):
+    with pytest.raises(SpecError, match="more than can be drawn. Raise epsilon"):
+        make_plan(asked(name, "0.000000001", MANY_ROWS, {"count": 100}))
+
+
+def test_auto_refuses_noise_that_cannot_be_drawn_too():
+    with pytest.raises(SpecError, match="more than can be drawn"):
+        make_plan(release(MANY_ROWS, method_spec(sets={"count": 100}), "0.000000001"))
+
+
+@every_method
+def test_a_draw_too_many_is_refused(name):
+    outline = outline_of(name)
+    extra = outline.draws[-1].model_copy(update={"name": "once more"})
+    with pytest.raises(StepsError, match="would be charged"):
+        plan_of(asked(name), replace(outline, draws=(*outline.draws, extra)), "-")
+
+
+@every_method
+def test_a_draw_too_few_is_refused(name):
+    outline = outline_of(name)
+    with pytest.raises(StepsError, match="would be charged"):
+        plan_of(asked(name), replace(outline, draws=outline.draws[1:]), "-")
+
+
+@every_method
+def test_a_draw_that_its_share_does_not_pay_is_refused(name):
+    outline = outline_of(name)
+    cheap = outline.draws[0].model_copy(update={"scale": outline.draws[0].scale / 2})
+    with pytest.raises(StepsError, match="not paid by its share"):
+        plan_of(asked(name), replace(outline, draws=(cheap, *outline.draws[1:])), "-")
+
+
+def test_a_plan_that_no_machine_holds_is_refused(monkeypatch):
+    monkeypatch.setattr(plans, "MOST_MEMORY", 2**20)
+    with pytest.raises(SpecError, match="would need 0 GiB and 0 hours; at most 0 GiB"):
+        make_plan(asked("flat"))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    name=st.sampled_from(list(OPTIONS)), nanos=st.integers(10_000, 10**10), count=st.integers(1, 5), rows=st.integers(1, 4),
+    budget=st.sampled_from(["split", "shared"]), neighbours=st.sampled_from(["add_remove", "substitute"]),
+    known=st.booleans(),
+)  # fmt: skip
+def test_the_dearest_way_costs_what_is_charged(name, nanos, count, rows, budget, neighbours, known):
+    of = domain(2, 3, 4, unit={"rows_per_person": rows}, expected_rows=1000 if known else None)
+    epsilon = f"{nanos // 10**9}.{nanos % 10**9:09d}"
+    plan = make_plan(asked(name, epsilon, of, {"count": count, "budget": budget}, neighbours=neighbours))
+    assert ways_of(plan.draws).dearest == Fraction(nanos, 10**9) == composition_of(plan).total
+    least = rows * (2 if neighbours == "substitute" else 1)
+    assert all(draw.sensitivity >= least and draw.scale == draw.sensitivity / draw.epsilon for draw in plan.draws)

@@ -1,0 +1,113 @@
+"""What every method keeps, the toy included: rules, tables as declared, a check that finds nothing, something to show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from schemas import tables
+from schemas.errors import SpecError
+from schemas.spec.method import method_spec
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.counting import count_codes
+from steps_engine.domain.records import codes_of
+from steps_engine.methods.registry import METHODS, register
+from steps_engine.methods.run_in_memory import run
+from steps_engine.noise import SeededRandomness
+from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, release
+from tests.toys.margins_method import MARGINS
+
+OPTIONS = {
+    "flat": {},
+    "tree": {"order": ("x0",)},
+    "tree, elected": {"elect": {"layers": 1}},
+    "uh": {"layers": 1},
+    "cascade": {},
+    "cascade, order elected": {"order": "elected"},
+    "privbayes": {},
+    "auto": {},
+    "margins": {"first": 2},
+}
+SETS = {"one": {}, "split": {"count": 2}, "shared": {"count": 2, "budget": "shared"}}
+every_method = pytest.mark.parametrize("name", OPTIONS)
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def toy():
+    if "margins" not in METHODS:
+        register(MARGINS)
+
+
+def made(name: str, shape, counts, epsilon: str = "1", sets: str = "one", **privacy):
+    asked = release(shape, method_spec(name.split(",")[0], sets=SETS[sets], **OPTIONS[name]), epsilon, **privacy)
+    try:
+        return run(asked, counts, SeededRandomness((name, sets)))
+    except SpecError:
+        if name == "tree, elected" and shape.all_cells == 1:
+            pytest.skip("there is nothing to elect in a single cell")
+        raise
+
+
+def test_there_is_a_case_for_every_method():
+    assert {name.split(",")[0] for name in OPTIONS} >= set(METHODS)
+
+
+@every_method
+@every_shape
+@pytest.mark.parametrize("sets", SETS)
+def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name, shape, sets):
+    found = made(name, shape, counted(shape, 300), sets=sets)
+    allowed = set(allowed_cells(shape))
+    for records in found.records:
+        assert records.schema == tables.records(shape)
+        assert {tuple(row) for row in codes_of(records, shape).tolist()} <= allowed
+    for stage, schema in found.method.schemas(found.plan).items():
+        assert found.tables[stage].schema.equals(schema), stage
+    checked = found.method.check(shape, found.plan, found.tables)
+    assert checked.findings == () and checked.ends
+
+
+@every_method
+@every_shape
+def test_an_empty_table_is_noise_on_zeros(name, shape):
+    found = made(name, shape, count_codes(np.zeros((0, len(shape.sizes)), int)))
+    assert len(found.records) == 1 and found.method.view(shape, found.plan, found.tables).total.rows[0] < 2000
+
+
+@every_method
+@every_shape
+def test_a_huge_epsilon_gives_the_exact_margins(name, shape):
+    if name.startswith(("privbayes", "margins")):
+        pytest.skip("rows are sampled")
+    counts = counted(shape, 300)
+    found = made(name, shape, counts, "100000")
+    for j, size in enumerate(shape.sizes):
+        exact = np.bincount(counts.codes[:, j], weights=counts.count, minlength=size)
+        here = np.bincount(codes_of(found.records[0], shape)[:, j], minlength=size)
+        sampled = not name.startswith(("flat", "tree", "uh"))  # a cascade walks: its rows are a sample of what it measured
+        assert np.abs(here - exact).sum() <= (0.1 * 300 if sampled else 0)
+
+
+@every_method
+@every_shape
+def test_there_is_something_to_show_before_and_after(name, shape):
+    found = made(name, shape, counted(shape, 300), sets="shared")
+    sketch = found.method.sketch(found.plan)
+    assert len(sketch.rows) == len(found.plan.layers) and sketch.draws.keys() == {draw.name for draw in found.plan.draws}
+    view = found.method.view(shape, found.plan, found.tables)
+    assert len(view.total.rows) == found.plan.sets and view.heading and (view.tree or view.network)
+    assert all(len(margin.labels) == len(margin.estimate) == len(margin.error) for margin in view.margins)
+    counts = found.counts(1)
+    assert {"estimate", "standard_error"} <= set(counts.columns) and len(counts)
+
+
+@every_method
+def test_every_cell_that_is_counted_gets_noise(name):
+    """With the scale of a plan at ε = 0.001 a noisy table without a single nonzero value would be a wonder."""
+    shape = SHAPES["a rule"]
+    found = made(name, shape, count_codes(np.zeros((0, 3), int)), "0.001")
+    columns = [c for c in found.tables["noisy-counts"].column_names if c.startswith("noisy_")]
+    values = np.concatenate([found.tables["noisy-counts"][c].to_numpy() for c in columns])
+    assert (values != 0).mean() > 0.9
+    assert min(noise_of(d).variance for d in found.plan.draws if d.kind == "count") > 10**5
