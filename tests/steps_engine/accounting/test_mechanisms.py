@@ -12,7 +12,9 @@ from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, CountNoise
 from steps_engine.noise import SeededRandomness
 
 SCALES = [Fraction(1, 3), Fraction(2), Fraction(25)]
-every_law = pytest.mark.parametrize("noise", [CountNoise(m, s) for m in COUNTS.values() for s in SCALES], ids=str)
+every_law = pytest.mark.parametrize(
+    "noise", [CountNoise(m, s) for m in COUNTS.values() for s in SCALES], ids=lambda n: f"{n.mechanism.name} {n.scale}"
+)
 
 
 @every_law
