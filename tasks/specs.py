@@ -33,7 +33,10 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     if not used:
         return spec
     values = _period_values(period, now, used)
-    fill = lambda text: PERIOD.sub(lambda match: values[match.group(1)], text)  # noqa: E731
+
+    def fill(text: str) -> str:
+        return PERIOD.sub(lambda match: values[match[1]], text)
+
     return spec.model_copy(update={"name": fill(spec.name), "source": fill(spec.source)})
 
 

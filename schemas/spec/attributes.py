@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
+from abc import abstractmethod
 from collections import Counter
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -65,6 +66,16 @@ class _Attribute(Strict):
     def binned(self) -> bool:
         """Whether a category stands for a range of values."""
         return False
+
+    @property
+    @abstractmethod
+    def present(self) -> int:
+        """The number of categories, the missing one left out."""
+
+    @property
+    @abstractmethod
+    def present_labels(self) -> tuple[str, ...]:
+        """One readable label per category that is not the missing one."""
 
     @property
     def size(self) -> int:
@@ -129,9 +140,12 @@ class _Ranged(_Attribute):
     bins: int | None = Field(
         default=None, ge=1, le=MOST_CATEGORIES, description="How many bins of equal width; or give `edges`, not both."
     )
+    if TYPE_CHECKING:  # every kind has these, of its own values, and writes them after `kind`
+        bounds: tuple[Any, Any]
+        edges: tuple[Any, ...] | None
 
     @model_validator(mode="after")
-    def _edges_or_bins(self):
+    def _edges_or_bins(self) -> Self:
         low, high = self.bounds
         if not low <= high or (low == high and not isinstance(self, Integer)):
             raise ValueError(f"{self.name}: bounds must be [low, high] with low below high, not [{low}, {high}]")
@@ -151,6 +165,9 @@ class _Ranged(_Attribute):
         """Where the bins begin, and where the last one ends."""
         return _edges(self)
 
+    @abstractmethod
+    def _edge_values(self) -> np.ndarray: ...
+
     @property
     def present(self) -> int:
         return len(self.edge_values) - 1
@@ -159,12 +176,6 @@ class _Ranged(_Attribute):
     def code_of(self) -> dict[float, int]:
         """The code of the bin that begins at each edge; at the last edge none begins, and its code is one past them."""
         return {edge: code for code, edge in enumerate(self.edge_values.tolist())}
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        shown = [self.show(edge) for edge in self.edge_values]
-        ends = [")"] * (len(shown) - 2) + ["]"]
-        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
 
 
 @lru_cache(maxsize=4096)
@@ -180,7 +191,7 @@ class Numeric(_Ranged):
     )
 
     @model_validator(mode="after")
-    def _bins_given(self):
+    def _bins_given(self) -> Self:
         if self.bins is None and self.edges is None:
             raise ValueError(f"{self.name}: a numeric attribute needs bins (a number of them) or edges")
         if len(set(self.edge_values.tolist())) < len(self.edge_values):
@@ -194,9 +205,11 @@ class Numeric(_Ranged):
     def _edge_values(self) -> np.ndarray:
         return np.array(self.edges) if self.edges else np.linspace(*self.bounds, (self.bins or 1) + 1)
 
-    @staticmethod
-    def show(edge: float) -> str:
-        return f"{edge:.12g}"
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        shown = [f"{edge:.12g}" for edge in self.edge_values]
+        ends = [")"] * (len(shown) - 2) + ["]"]
+        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
 
 
 class Integer(_Ranged):
@@ -209,7 +222,7 @@ class Integer(_Ranged):
     )
 
     @model_validator(mode="after")
-    def _few_enough(self):
+    def _few_enough(self) -> Self:
         if max(abs(b) for b in self.bounds) > 2**53:
             raise ValueError(f"{self.name}: whole numbers beyond 2^53 are not supported")
         numbers = self.bounds[1] - self.bounds[0] + 1
@@ -247,7 +260,7 @@ class DateAttribute(_Ranged):
     )
 
     @model_validator(mode="after")
-    def _few_enough(self):
+    def _few_enough(self) -> Self:
         days = (self.bounds[1] - self.bounds[0]).days + 1
         if self.bins is not None and self.bins > days:
             raise ValueError(f"{self.name}: {self.bins} bins for {days} days; give fewer")
@@ -272,4 +285,6 @@ class DateAttribute(_Ranged):
         return tuple(a if a == b else f"{a}…{b}" for a, b in zip(days, ends, strict=True))
 
 
-Attribute = Annotated[Categorical | Ordinal | Integer | Numeric | DateAttribute, Field(discriminator="kind")]
+Named = Categorical | Ordinal
+Ranged = Integer | Numeric | DateAttribute
+Attribute = Annotated[Named | Ranged, Field(discriminator="kind")]

@@ -6,7 +6,7 @@ import math
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from schemas.spec import yaml
-from schemas.spec.attributes import EPOCH, Attribute, as_date
+from schemas.spec.attributes import EPOCH, Attribute, DateAttribute, Integer, Named, as_date
 from schemas.spec.yaml import Strict, problem_at
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -53,13 +53,13 @@ class Unit(Strict):
     )
 
     @model_validator(mode="after")
-    def _drop_needs_a_column(self):
+    def _drop_needs_a_column(self) -> Self:
         if self.excess == "drop" and self.column is None:
             raise ValueError("excess: drop needs the column that identifies a person")
         return self
 
     @model_validator(mode="after")
-    def _exactly_is_checked(self) -> Unit:
+    def _exactly_is_checked(self) -> Self:
         if self.exactly and (self.column is None or self.excess == "drop"):
             raise ValueError(
                 "exactly: true refuses every person with more or fewer rows than rows_per_person: it needs the column that "
@@ -82,7 +82,7 @@ class Rule(Strict):
 
     @field_validator("never")
     @classmethod
-    def _not_empty(cls, never: dict) -> dict:
+    def _not_empty(cls, never: dict[str, Any]) -> dict[str, Any]:
         if not never:
             raise ValueError("a rule names at least one attribute")
         return never
@@ -109,7 +109,7 @@ class Domain(Strict):
     )
 
     @model_validator(mode="after")
-    def _consistent(self):
+    def _consistent(self) -> Self:
         names = self.names
         if len({n.casefold() for n in names}) < len(names):
             twice = next(n for n in names if [m.casefold() for m in names].count(n.casefold()) > 1)
@@ -153,7 +153,7 @@ class Domain(Strict):
         return self.names.index(name)
 
 
-def _codes(attribute: Any, value: Any) -> tuple[int, ...]:
+def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
     """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
     name = attribute.name
     if isinstance(value, tuple | list):
@@ -164,17 +164,17 @@ def _codes(attribute: Any, value: Any) -> tuple[int, ...]:
         return (attribute.missing_code,)
     if isinstance(value, dict):
         return _range(attribute, value)
-    if attribute.kind in ("categorical", "ordinal"):
+    if isinstance(attribute, Named):
         if value not in attribute.code_of:
             raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
         return (attribute.code_of[value],)
-    if attribute.binned or attribute.kind != "integer" or isinstance(value, bool) or not isinstance(value, int):
+    if attribute.binned or not isinstance(attribute, Integer) or isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name}: write a range on bin edges in a rule, such as {{from: a, below: b}}")
     return _range(attribute, {"from": value, "below": value + 1})
 
 
-def _range(attribute: Any, value: dict[str, Any]) -> tuple[int, ...]:
-    if attribute.kind in ("categorical", "ordinal") or not value or set(value) - {"from", "below"}:
+def _range(attribute: Attribute, value: dict[str, Any]) -> tuple[int, ...]:
+    if isinstance(attribute, Named) or not value or set(value) - {"from", "below"}:
         raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers and dates")
     bins = attribute.code_of
     ends = {key: bins.get(_end(attribute, end)) for key, end in value.items()}
@@ -184,12 +184,12 @@ def _range(attribute: Any, value: dict[str, Any]) -> tuple[int, ...]:
     return tuple(range(first, past))
 
 
-def _end(attribute: Any, end: Any) -> float:
+def _end(attribute: Attribute, end: Any) -> float:
     """Where a rule's range begins or ends, as the attribute's edges are written."""
-    wanted = "a date written 2000-01-31" if attribute.kind == "date" else "a number"
+    wanted = "a date written 2000-01-31" if isinstance(attribute, DateAttribute) else "a number"
     try:
         if not isinstance(end, bool):
-            return (as_date(end) - EPOCH).days if attribute.kind == "date" else float(end)
+            return (as_date(end) - EPOCH).days if isinstance(attribute, DateAttribute) else float(end)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{attribute.name}: a rule's range begins and ends with {wanted}, not {end!r}; leave an open end out")

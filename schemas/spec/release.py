@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -31,7 +31,7 @@ class Privacy(Strict):
     )
 
     @model_validator(mode="after")
-    def _public_total_needs_substitution(self):
+    def _public_total_needs_substitution(self) -> Self:
         if self.total == "public" and self.neighbours != "substitute":
             raise ValueError(
                 "total: public needs neighbours: substitute, where every data set has the same number of rows; "
@@ -97,7 +97,7 @@ class Release(Strict):
     folder: str  # of release.yaml; relative paths start here. Not part of the identity.
 
     @model_validator(mode="after")
-    def _public_total_is_everybodys(self) -> Release:
+    def _public_total_is_everybodys(self) -> Self:
         unit = self.domain.unit
         if self.spec.privacy.total == "public" and unit.rows_per_person > 1 and not unit.exactly:
             raise SpecError(

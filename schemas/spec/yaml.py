@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from schemas.errors import SpecError
+
+if TYPE_CHECKING:
+    from ruamel.yaml.events import Event, ScalarEvent
 
 LARGEST_SPEC = 4_000_000  # bytes; a domain with 100,000 categories fits
 DEEPEST = 16
@@ -26,6 +30,7 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _NOT_NUMBERS = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 
 Model = TypeVar("Model", bound=BaseModel)
+Keys = tuple[str | int, ...]  # keys and places in lists, from the document's top down
 
 
 class Strict(BaseModel):
@@ -46,7 +51,7 @@ class Strict(BaseModel):
         return value
 
 
-def problem_at(path: tuple, text: str) -> PydanticCustomError:
+def problem_at(path: Keys, text: str) -> PydanticCustomError:
     """A problem that a model finds as a whole, but that stands on one line of the document."""
     return PydanticCustomError("problem_at", "{text}", {"path": path, "text": text})
 
@@ -57,7 +62,7 @@ class Document:
 
     name: str
     data: Any
-    lines: dict[tuple, int]
+    lines: dict[Keys, int]
 
 
 def read(path: Path | str) -> Document:
@@ -102,8 +107,8 @@ def validate(model: type[Model], document: Document) -> Model:
         raise SpecError("\n".join(problems)) from None
 
 
-def _explain(document: Document, problem: dict) -> str:
-    path: tuple = ()
+def _explain(document: Document, problem: ErrorDetails) -> str:
+    path: Keys = ()
     for part in (*problem["loc"], *problem.get("ctx", {}).get("path", ())):  # the tags of unions are not keys of the document
         if (*path, part) in document.lines or problem["type"] == "missing":
             path = (*path, part)
@@ -125,9 +130,9 @@ class _Builder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.lines: dict[tuple, int] = {}
+        self.lines: dict[Keys, int] = {}
 
-    def document(self, events) -> Any:
+    def document(self, events: Iterator[Event]) -> Any:
         from ruamel.yaml.events import DocumentStartEvent, StreamEndEvent
 
         value, seen = None, False
@@ -140,7 +145,7 @@ class _Builder:
                 break
         return value
 
-    def value(self, event, events, path: tuple) -> Any:
+    def value(self, event: Event, events: Iterator[Event], path: Keys) -> Any:
         from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
         self.lines[path] = event.start_mark.line + 1
@@ -157,10 +162,10 @@ class _Builder:
         assert isinstance(event, ScalarEvent)
         return self.scalar(event)
 
-    def mapping(self, events, path: tuple) -> dict:
+    def mapping(self, events: Iterator[Event], path: Keys) -> dict[str, Any]:
         from ruamel.yaml.events import MappingEndEvent, ScalarEvent
 
-        result: dict = {}
+        result: dict[str, Any] = {}
         while not isinstance(event := next(events), MappingEndEvent):
             if not isinstance(event, ScalarEvent) or event.anchor or event.ctag is not None or event.value == "<<":
                 self.refuse(event, "a key must be a plain word")
@@ -171,15 +176,15 @@ class _Builder:
             self.lines[(*path, event.value)] = line
         return result
 
-    def sequence(self, events, path: tuple) -> tuple:
+    def sequence(self, events: Iterator[Event], path: Keys) -> tuple[Any, ...]:
         from ruamel.yaml.events import SequenceEndEvent
 
-        result: list = []
+        result: list[Any] = []
         while not isinstance(event := next(events), SequenceEndEvent):
             result.append(self.value(event, events, (*path, len(result))))
         return tuple(result)
 
-    def scalar(self, event) -> Any:
+    def scalar(self, event: ScalarEvent) -> Any:
         text = event.value
         if event.style is not None and event.style != "":
             return text
@@ -191,5 +196,5 @@ class _Builder:
             return int(text) if len(text) <= 30 else self.refuse(event, "a number with more than 30 digits")
         return Decimal(text) if _DECIMAL.fullmatch(text) and len(text) <= 60 else text
 
-    def refuse(self, event, why: str) -> Any:
+    def refuse(self, event: Event, why: str) -> NoReturn:
         raise SpecError(f"{self.name}, line {event.start_mark.line + 1}: {why}.")

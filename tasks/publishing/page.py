@@ -53,8 +53,9 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, 
 
 def _template() -> jinja2.Template:
     loader = jinja2.FileSystemLoader(PAGES)
-    strict = {"autoescape": True, "undefined": jinja2.StrictUndefined}
-    environment = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {"count": _count, "size": _size}
     return environment.get_template("release.html")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from schemas.expectations import AS_WRITTEN
-from schemas.spec.attributes import Attribute, Numeric
+from schemas.spec.attributes import Attribute, Named, Numeric, Ranged
 from schemas.spec.domain import Domain
 from schemas.tables import code_type
 from tasks.reading.sources import Source, literal
@@ -28,7 +28,7 @@ def category_types(domain: Domain) -> list[str]:
     return [
         f"CREATE TYPE e{j} AS ENUM ({', '.join(map(literal, attribute.categories))})"
         for j, attribute in enumerate(domain.attributes)
-        if attribute.kind in ("categorical", "ordinal")
+        if isinstance(attribute, Named)
     ]
 
 
@@ -80,7 +80,7 @@ class _Column:
 
     @property
     def is_named(self) -> bool:
-        return self.attribute.kind in ("categorical", "ordinal")
+        return isinstance(self.attribute, Named)
 
     @property
     def is_late(self) -> bool:
@@ -102,13 +102,13 @@ def _columns(source: Source, domain: Domain) -> list[_Column]:
 
 def _coded(rows: str, columns: list[_Column], code: str) -> str:
     """Rows with, per column, v (the value as read), w (clamped to the bounds), g (a first guess of the bin) and the code."""
-    ranged = [column for column in columns if not column.is_named]
-    even = [column for column in ranged if column.attribute.kind == "numeric" and not column.attribute.edges]
+    ranged = [(column, column.attribute) for column in columns if isinstance(column.attribute, Ranged)]
+    even = [(attribute, column.j) for column, attribute in ranged if isinstance(attribute, Numeric) and not attribute.edges]
     layers = (
         [f"{_value(column)} AS v{column.j}" for column in columns],
-        [f"{_clamped(column)} AS w{column.j}" for column in ranged],
-        [f"{_guess(column.attribute, column.j)} AS g{column.j}" for column in even],
-        [f"{_lookup(column) if column.is_named else _code(column)} AS {code}{column.j}" for column in columns],
+        [f"{_clamped(column, attribute)} AS w{column.j}" for column, attribute in ranged],
+        [f"{_guess(attribute, j)} AS g{j}" for attribute, j in even],
+        [f"{_code(column)} AS {code}{column.j}" for column in columns],
     )
     for layer in layers:
         rows = f"(SELECT *, {', '.join(layer)} FROM {rows})" if layer else rows
@@ -117,7 +117,8 @@ def _coded(rows: str, columns: list[_Column], code: str) -> str:
 
 def words(domain: Domain) -> list[list[tuple[int, int]]]:
     """As few whole numbers as hold all codes; per number its (attribute, stride). Sorting them sorts the codes."""
-    groups, cells = [[]], 1
+    groups: list[list[tuple[int, int]]] = [[]]
+    cells = 1
     for j, size in enumerate(domain.sizes):
         radix = size + len(PROBLEMS)
         if cells * radix > _LARGEST_WORD:
@@ -153,10 +154,15 @@ def _value(column: _Column) -> str:
     return f"CAST({raw} AS DOUBLE)" if column.is_float else raw
 
 
-def _clamped(column: _Column) -> str:
-    edges, shown = column.attribute.edge_values, _double if column.is_float else int
-    top = edges[-1] if column.attribute.kind == "numeric" else edges[-1] - 1
+def _clamped(column: _Column, attribute: Ranged) -> str:
+    edges, shown = attribute.edge_values, _double if column.is_float else int
+    top = edges[-1] if isinstance(attribute, Numeric) else edges[-1] - 1
     return f"greatest({shown(edges[0])}, least({shown(top)}, v{column.j}))"
+
+
+def _code(column: _Column) -> str:
+    attribute = column.attribute
+    return _lookup(column) if isinstance(attribute, Named) else _binned(column, attribute)
 
 
 def _lookup(column: _Column) -> str:
@@ -165,34 +171,34 @@ def _lookup(column: _Column) -> str:
     return f"coalesce(enum_code(TRY_CAST(v{j} AS e{j})), CASE WHEN v{j} IS NULL THEN {missing} ELSE {outside} END)"
 
 
-def _code(column: _Column) -> str:
+def _binned(column: _Column, attribute: Ranged) -> str:
     """The code of v by the attribute's policy for missing and outside values."""
-    j, attribute = column.j, column.attribute
+    j = column.j
     missing, unreadable, outside = (_problem(attribute, problem) for problem in PROBLEMS)
     absent = f"{column.raw} IS NULL OR isnan(v{j})" if column.is_float else f"{column.raw} IS NULL"
     cases = [f"WHEN {absent} THEN {missing}", f"WHEN v{j} IS NULL THEN {unreadable}"]
     if attribute.outside == "forbid":
         cases.append(f"WHEN v{j} <> w{j} THEN {outside}")
-    if column.is_float and attribute.kind != "numeric":
+    if column.is_float and not isinstance(attribute, Numeric):
         cases.append(f"WHEN w{j} <> floor(w{j}) THEN {unreadable}")
     return f"CASE {' '.join(cases)} ELSE {_bin(attribute, j)} END"
 
 
-def _problem(attribute, problem: str) -> int:
+def _problem(attribute: Attribute, problem: str) -> int:
     """The code behind the categories that stands for a problem; a missing value is none where the domain says so."""
     if problem == "missing" and attribute.missing_code is not None:
         return attribute.missing_code
     return attribute.size + PROBLEMS.index(problem)
 
 
-def _bin(attribute, j: int) -> str:
+def _bin(attribute: Ranged, j: int) -> str:
     """The i with edge_i ≤ w < edge_i+1; the last bin holds the upper bound too."""
     if attribute.edges:
         return _search(f"w{j}", attribute.edge_values[1:-1].tolist(), 0)
-    if attribute.kind == "numeric":
-        low, step, last = _double(attribute.bounds[0]), _double(_step(attribute)), attribute.bins - 1
+    if isinstance(attribute, Numeric):
+        start, step, last = _double(attribute.bounds[0]), _double(_step(attribute)), attribute.present - 1
         # Rounding moves the guess by one bin at most; the edges themselves, low + i·step, decide.
-        too_high, too_low = f"w{j} < {low} + g{j} * {step}", f"g{j} < {last} AND w{j} >= {low} + (g{j} + 1) * {step}"
+        too_high, too_low = f"w{j} < {start} + g{j} * {step}", f"g{j} < {last} AND w{j} >= {start} + (g{j} + 1) * {step}"
         return f"g{j} - ({too_high})::INTEGER + ({too_low})::INTEGER"
     low, past = int(attribute.edge_values[0]), int(attribute.edge_values[-1])
     count, span = attribute.present, past - low
@@ -205,7 +211,7 @@ def _bin(attribute, j: int) -> str:
 
 def _guess(attribute: Numeric, j: int) -> str:
     low, step = _double(attribute.bounds[0]), _double(_step(attribute))
-    return f"least(greatest(floor((w{j} - {low}) / {step}), 0), {attribute.bins - 1})::INTEGER"
+    return f"least(greatest(floor((w{j} - {low}) / {step}), 0), {attribute.present - 1})::INTEGER"
 
 
 def _search(value: str, edges: list[float], first: int) -> str:
@@ -223,7 +229,7 @@ def _search(value: str, edges: list[float], first: int) -> str:
 
 def _step(attribute: Numeric) -> float:
     """numpy.linspace's own step, so that low + i·step are its edges to the last bit."""
-    return (attribute.bounds[1] - attribute.bounds[0]) / attribute.bins
+    return (attribute.bounds[1] - attribute.bounds[0]) / attribute.present
 
 
 def _double(value: float) -> str:

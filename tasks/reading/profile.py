@@ -14,7 +14,8 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from schemas import expectations as names
+from schemas import expectations
+from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
 from tasks.reading.encoding_sql import PROBLEMS, category_types, cells_sql, coded_rows, keyed_rows, unpacked
 from tasks.reading.sources import Source, query
@@ -50,12 +51,12 @@ class Profile:
 
 def structure(source: Source, domain: Domain) -> Profile:
     """Columns and types, known before a record is read."""
-    wanted = set(names.wanted_columns(domain))
+    wanted = set(expectations.wanted_columns(domain))
     often = Counter(name.casefold() for name in source.names)
     doubled = [name for name in source.names if often[name.casefold()] > 1]
     found = {"lacking": wanted - set(source.names), "extra": set(source.names) - wanted, "doubled": set(doubled)}
-    values = {names.COLUMNS: [*source.names] or ["(none)"], names.DOUBLED: [len(doubled)]}
-    values |= {names.type_of(name): [holds] for name, holds in source.columns if name in wanted}
+    values: dict[str, list[Any]] = {expectations.COLUMNS: [*source.names] or ["(none)"], expectations.DOUBLED: [len(doubled)]}
+    values |= {expectations.type_of(name): [holds] for name, holds in source.columns if name in wanted}
     findings = {("", problem): Finding(None, tuple(map(_short, sorted(which)))) for problem, which in found.items() if which}
     findings |= {(name, "type"): Finding(None, (f"stored as {holds}",)) for name, holds in source.columns}
     return Profile(values, findings)
@@ -67,10 +68,10 @@ def contents(connection: duckdb.DuckDBPyConnection, source: Source, domain: Doma
         query(connection, statement)
     query(connection, f"CREATE TEMP TABLE cells AS {cells_sql(keyed_rows(source, domain), source, domain)}")
     rows = query(connection, "SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells")["n"][0].as_py()
-    digest = Profile({names.BROKEN: [0], names.ROWS: [rows]})
+    profile = Profile({expectations.BROKEN: [0], expectations.ROWS: [rows]})
     for j in range(len(domain.attributes)):
-        digest |= _column(connection, source, domain, j)
-    return digest | _rules(connection, domain) | _people(connection, source, domain)
+        profile |= _column(connection, source, domain, j)
+    return profile | _rules(connection, domain) | _people(connection, source, domain)
 
 
 def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain, j: int) -> Profile:
@@ -78,7 +79,7 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     attribute = domain.attributes[j]
     sql = f"SELECT {unpacked(domain)[j]} AS code, sum(n)::BIGINT AS n FROM cells GROUP BY 1 ORDER BY n DESC, code"
     rows = {row["code"]: row["n"] for row in query(connection, sql).to_pylist()}
-    stands_for = attribute.categories if attribute.kind in ("categorical", "ordinal") else attribute.edge_values[:-1].tolist()
+    stands_for = attribute.categories if isinstance(attribute, Named) else attribute.edge_values[:-1].tolist()
     usual = [code for code in rows if code < attribute.size][:EXAMPLES]
     values: list[Any] = [stands_for[code] if code < attribute.present else None for code in usual]
     values += [] if rows else [stands_for[0]]  # of no record every expectation about values holds, as of a value of the domain
@@ -89,7 +90,7 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
             findings[attribute.name, problem] = Finding(rows[attribute.size + i], some)
             values += {"missing": [None], "unreadable": [], "outside": extremes}[problem]
     unreadable = findings.get((attribute.name, "unreadable"), Finding(0)).rows
-    read = {} if attribute.kind in ("categorical", "ordinal") else {names.unreadable_in(attribute.name): [unreadable]}
+    read = {} if isinstance(attribute, Named) else {expectations.unreadable_in(attribute.name): [unreadable]}
     return Profile({attribute.name: values} | read, findings)
 
 
@@ -115,7 +116,7 @@ def _rules(connection: duckdb.DuckDBPyConnection, domain: Domain) -> Profile:
     for number, (rule, forbidden) in enumerate(zip(domain.rules, domain.forbidden, strict=True), 1):
         meets = " AND ".join(f"{codes[j]} IN ({', '.join(map(str, which))})" for j, which in forbidden.items())
         rows = query(connection, f"SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells WHERE {meets}")["n"][0].as_py()
-        values[names.rule_breaks(number)] = [rows]
+        values[expectations.rule_breaks(number)] = [rows]
         findings[", ".join(rule.never), f"rule {number}"] = Finding(rows)
     return Profile(values, findings)
 
@@ -137,7 +138,7 @@ def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     numbers = sorted({found["most"], found["least"]} if unit.exactly else {found["most"]})
     some = tuple(f"one person has {number:,} records" for number in numbers if number != bound or not unit.exactly)
     findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): Finding(found["broken"], some)}
-    return Profile({names.PERSON_ROWS: numbers, names.NO_PERSON: [found["without"]]}, findings)
+    return Profile({expectations.PERSON_ROWS: numbers, expectations.NO_PERSON: [found["without"]]}, findings)
 
 
 def _short(text: str | None) -> str:

@@ -8,18 +8,21 @@ from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import CellsReference, PlanReference, StructureReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
 
-def build_tree(home: Home, release: Release, plan: Reference, cells: Reference, charged: ChargedPlan) -> Reference:
+def build_tree(
+    home: Home, release: Release, plan: PlanReference, cells: CellsReference, charged: ChargedPlan
+) -> StructureReference:
     """Grow what the plan prescribes, or find it."""
     store = Store(home)
     planned = load_plan(store, plan)
     charged.must_cover(planned)
     if found := store.find(release.name, "tree"):
-        return found
+        return StructureReference(found)
     method = method_of(planned)
     counts = Counts.from_table(release.domain, store.read(cells)) if planned.structure_is_drawn else None
     tree = method.build(release.domain, planned, counts, SystemRandomness())
-    return store.write(release.name, "tree", tree, method.schemas(planned)["tree"], "public")
+    return StructureReference(store.write(release.name, "tree", tree, method.schemas(planned)["tree"], "public"))

@@ -13,7 +13,8 @@ from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
 from tasks.stages.discretize import fingerprint
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import CellsReference, PlanReference
+from tasks.stores.artifacts import Store
 from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
@@ -49,7 +50,7 @@ class ChargedPlan:
             raise EvidenceBroken(f'release "{plan.release}": its plan is not the one that was charged. Nothing was drawn.')
 
 
-def charge(home: Home, release: Release, plan: Reference, cells: Reference, context: dict[str, Any]) -> ChargedPlan:
+def charge(home: Home, release: Release, plan: PlanReference, cells: CellsReference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
     store = Store(home)
     planned = load_plan(store, plan)

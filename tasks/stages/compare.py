@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import wanted_columns
-from schemas.spec.attributes import Attribute, Categorical, Ordinal
+from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain, load_domain
 from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.evaluation.coded import Coded
@@ -130,7 +130,7 @@ def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any] | np.ndarray:
-    if isinstance(attribute, Categorical | Ordinal):
+    if isinstance(attribute, Named):
         codes = pc.index_in(found, pa.array(attribute.categories, pa.string()))
         missing = -1 if attribute.missing_code is None else attribute.missing_code
         return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), pd.Index(attribute.labels))

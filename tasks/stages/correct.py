@@ -6,16 +6,20 @@ from schemas.spec.release import Release
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, StructureReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
 
-def correct(home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference) -> Reference:
+def correct(
+    home: Home, release: Release, plan: PlanReference, tree: StructureReference, noisy: NoisyReference
+) -> ConsistentReference:
     """Estimates with error bars, and for a tree the whole numbers behind each set's rows; or find them."""
     store = Store(home)
     if found := store.find(release.name, "consistent-counts"):
-        return found
+        return ConsistentReference(found)
     planned = load_plan(store, plan)
     method = method_of(planned)
     consistent = method.correct(release.domain, planned, store.read(tree), store.read(noisy), SystemRandomness())
-    return store.write(release.name, "consistent-counts", consistent, method.schemas(planned)["consistent-counts"], "public")
+    schema = method.schemas(planned)["consistent-counts"]
+    return ConsistentReference(store.write(release.name, "consistent-counts", consistent, schema, "public"))

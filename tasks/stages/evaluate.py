@@ -20,14 +20,15 @@ from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.report import evaluate as measure
 from steps_engine.noise import SystemRandomness, permutation
 from tasks.publishing.evaluation_page import WARNING, render_evaluation
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import CellsReference, SetReference
+from tasks.stores.artifacts import Store
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home
 
 MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
 
 
-def evaluate(home: Home, release: Release, cells: Reference, sets: Sequence[Reference]) -> None:
+def evaluate(home: Home, release: Release, cells: CellsReference, sets: Sequence[SetReference]) -> None:
     """Seal the evaluation of a published release and write its page; done once."""
     store = Store(home)
     if store.ledger.state(release.name) == "evaluated":

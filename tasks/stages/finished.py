@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from schemas.spec.release import Release
 from tasks.publishing.bundle import table_stages
 from tasks.stages.plan import load_plan
+from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.charging import must_not_be_undone
 from tasks.stores.home import Home
@@ -24,7 +25,7 @@ class Finished:
     charges: int
 
 
-def find_finished(home: Home, release: Release, plan: Reference) -> Finished | None:
+def find_finished(home: Home, release: Release, plan: PlanReference) -> Finished | None:
     """The release of that name and spec, if it was evaluated: nothing is left to be done that needs its records."""
     store = Store(home)
     history = store.ledger.entries(release=release.name)

@@ -14,21 +14,22 @@ from schemas.spec.release import Release
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.formats import must_be_known
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import PlanReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
 
-def plan(home: Home, release: Release) -> Reference:
+def plan(home: Home, release: Release) -> PlanReference:
     """Make the plan, or find the one that an earlier run of the same spec sealed; sweep up after a killed run first."""
     must_be_known(release.spec.formats, f'release "{release.name}"')
     store = Store(home)
     store.clean(release.name)
     _must_be_same_spec(store, release)
     found = store.find(release.name, "plan")
-    if found is not None and _is_for(load_plan(store, found), release):
-        return found
+    if found is not None and _is_for(load_plan(store, PlanReference(found)), release):
+        return PlanReference(found)
     text = make_plan(release, SystemRandomness()).model_dump_json()
-    return store.write(release.name, "plan", pa.table({"plan": [text]}), tables.PLAN, "public")
+    return PlanReference(store.write(release.name, "plan", pa.table({"plan": [text]}), tables.PLAN, "public"))
 
 
 def _is_for(planned: Plan, release: Release) -> bool:
@@ -45,5 +46,5 @@ def _must_be_same_spec(store: Store, release: Release) -> None:
         raise SpecError(f'release "{release.name}" exists already, with another spec. Choose another name or keep its spec.')
 
 
-def load_plan(store: Store, reference: Reference) -> Plan:
+def load_plan(store: Store, reference: PlanReference) -> Plan:
     return read_plan(json.loads(store.read(reference)["plan"][0].as_py()))

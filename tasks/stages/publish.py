@@ -8,11 +8,12 @@ from pathlib import Path
 from schemas.spec.release import Release
 from tasks.publishing.publication import charge_proof, preview, publish
 from tasks.stages.plan import load_plan
+from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
 
-def publish_release(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> Path:
+def publish_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:
     """Publish the bundle, or find it published; the ledger knows its manifest from here on."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)
@@ -21,7 +22,7 @@ def publish_release(home: Home, release: Release, plan: Reference, public: Seque
     return bundle.folder
 
 
-def preview_release(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> Path:
+def preview_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:
     """Write down what would be published, for the person who decides."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)

@@ -8,20 +8,27 @@ from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import CellsReference, NoisyReference, PlanReference, StructureReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
 
 def sanitize(
-    home: Home, release: Release, plan: Reference, cells: Reference, tree: Reference, charged: ChargedPlan
-) -> Reference:
+    home: Home,
+    release: Release,
+    plan: PlanReference,
+    cells: CellsReference,
+    tree: StructureReference,
+    charged: ChargedPlan,
+) -> NoisyReference:
     """Draw the noisy counts of all measurements once, or find them."""
     store = Store(home)
     planned = load_plan(store, plan)
     charged.must_cover(planned)
     if found := store.find(release.name, "noisy-counts"):
-        return found
+        return NoisyReference(found)
     method = method_of(planned)
     counts = Counts.from_table(release.domain, store.read(cells))
     noisy = method.sanitize(release.domain, planned, counts, store.read(tree), SystemRandomness())
-    return store.write(release.name, "noisy-counts", noisy, method.schemas(planned)["noisy-counts"], "public")
+    schema = method.schemas(planned)["noisy-counts"]
+    return NoisyReference(store.write(release.name, "noisy-counts", noisy, schema, "public"))

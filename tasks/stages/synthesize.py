@@ -7,30 +7,42 @@ from schemas.spec.release import Release
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, SetReference, StructureReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
 
 def synthesize(
-    home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference
-) -> tuple[Reference, ...]:
+    home: Home,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+) -> tuple[SetReference, ...]:
     """Make the records of every set, or find those that were made."""
     numbers = set_numbers(home, plan)
     return tuple(synthesize_set(home, release, plan, tree, noisy, consistent, number) for number in numbers)
 
 
-def set_numbers(home: Home, plan: Reference) -> range:
+def set_numbers(home: Home, plan: PlanReference) -> range:
     return range(1, load_plan(Store(home), plan).sets + 1)
 
 
 def synthesize_set(
-    home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference, number: int
-) -> Reference:
+    home: Home,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+    number: int,
+) -> SetReference:
     """Make the records of one set, or find them: of two who make it at the same time, one is heard."""
     store, name = Store(home), f"synthetic-{number}"
     if found := store.find(release.name, name):
-        return found
+        return SetReference(found)
     planned = load_plan(store, plan)
     made = {reference.stage: store.read(reference) for reference in (tree, noisy, consistent)}
     records = method_of(planned).synthesize(release.domain, planned, made, number, SystemRandomness())
-    return store.write(release.name, name, records, tables.records(release.domain), "public")
+    return SetReference(store.write(release.name, name, records, tables.records(release.domain), "public"))

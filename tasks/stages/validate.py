@@ -42,41 +42,41 @@ def validate(home: Home, release: Release) -> None:
 def validate_records(release: Release, folder: Path) -> None:
     """Writes the page into a confidential folder. Says that the data fail and where the page is, nothing else."""
     source = open_source(release.source)
-    digest = _digest(source, release.domain, folder)
-    outcomes = judge(release.domain, digest)
-    page = _write(folder, _render(release, outcomes, remarks(digest)))
+    profile = _profile_of(source, release.domain, folder)
+    outcomes = judge(release.domain, profile)
+    page = _write(folder, _render(release, outcomes, remarks(profile)))
     if any(outcome.state != "met" for outcome in outcomes):
         raise DataInvalid(f"data fail validation; see {page}")
 
 
-def judge(domain: Domain, digest: Profile) -> list[Outcome]:
+def judge(domain: Domain, profile: Profile) -> list[Outcome]:
     """Every expectation of the domain's suite, in its order. What could not be checked is not met."""
-    suite, frame, outcomes = build_suite(domain), digest.frame(), []
+    suite, frame, outcomes = build_suite(domain), profile.frame(), []
     metas = [expectation.meta for expectation in suite.expectations]
     suite.expectations = [expectation for expectation in suite.expectations if expectation.column in frame.columns]
     states = {r.expectation_config.meta["place"]: "met" if r.success else "not met" for r in _run(suite, frame)}
     for meta in metas:
         state = states.get(meta["place"], "not checked")
-        finding = digest.findings.get((meta["column"], meta["problem"])) if state == "not met" else None
+        finding = profile.findings.get((meta["column"], meta["problem"])) if state == "not met" else None
         outcomes.append(Outcome(meta["column"], meta["words"], state, finding))
     return outcomes
 
 
-def remarks(digest: Profile) -> list[str]:
+def remarks(profile: Profile) -> list[str]:
     """What the agency should know and decides nothing: whether there is a record at all may hang on a single person."""
-    return [EMPTY] if digest.values.get(ROWS) == [0] else []
+    return [EMPTY] if profile.values.get(ROWS) == [0] else []
 
 
-def _digest(source: Source, domain: Domain, folder: Path) -> Profile:
+def _profile_of(source: Source, domain: Domain, folder: Path) -> Profile:
     """Records are read only when the columns are the domain's, each of a type that the domain can be read from."""
-    digest = structure(source, domain)
-    if any(outcome.state == "not met" for outcome in judge(domain, digest)):
-        return digest
+    profile = structure(source, domain)
+    if any(outcome.state == "not met" for outcome in judge(domain, profile)):
+        return profile
     try:
         with connect(source, folder) as connection:
-            return digest | contents(connection, source, domain)
+            return profile | contents(connection, source, domain)
     except ReadingFailed as failure:
-        return digest | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))})
+        return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))})
 
 
 def _run(suite: Any, frame: Any) -> list[Any]:
@@ -92,7 +92,8 @@ def _run(suite: Any, frame: Any) -> list[Any]:
     context = gx.get_context(project_config=config, mode="ephemeral")
     asset = context.data_sources.add_pandas("records").add_dataframe_asset("small tables")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
-    return batch.validate(suite, result_format="BOOLEAN_ONLY").results
+    results: list[Any] = batch.validate(suite, result_format="BOOLEAN_ONLY").results
+    return results
 
 
 def _render(release: Release, outcomes: list[Outcome], remarks: list[str]) -> str:

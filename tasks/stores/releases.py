@@ -101,12 +101,12 @@ def find_decision(history: Sequence[Entry]) -> Entry | None:
 
 def summarise(history: Sequence[Entry]) -> ReleaseState:
     """The state of a release that was charged at least once."""
-    life, decision = current(history), find_decision(history)
-    charge = life[0]
+    entries, decision = current(history), find_decision(history)
+    charge = entries[0]
     hashes = {name: charge.details[name] for name in ("plan_hash", "spec_hash")}
-    seals = [entry.details for entry in life if is_draw(entry)]
+    seals = [entry.details for entry in entries if is_draw(entry)]
     hashes |= {seal["stage"]: seal["digest"] for seal in seals if seal["side"] == "public"}
-    for entry in life:
+    for entry in entries:
         hashes |= {"manifest_hash": entry.details["manifest_hash"]} if entry.kind == "publish" else {}
     return ReleaseState(
         name=charge.release or "",

@@ -17,7 +17,7 @@ from steps_engine.studies import paper
 from steps_engine.studies.methods import SIMULATION, VOTER, known
 from tasks.studies.tables import Tables
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "steps", "svg.fonttype": "none", "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"], "font.size": 8,
     "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
@@ -25,6 +25,7 @@ _STYLE = {
 _COLOURS = ("#1b4965", "#d1603d", "#8d99ae", "#5f8f4e", "#a23b72", "#e0a030", "#4c9fb0", "#7a6148", "#333333", "#b0b0b0")
 _MARKERS = "osD^vPX<>*"
 _DRAWN = re.compile(rb' (?:d|x|y|transform)="[^"]*"')
+_QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 _SIZES = {4_000: ("#d1603d", -0.18), 10_000: ("#1b4965", 0.18)}
 CAPTIONS = {
     "ks": "SPECKS against log ε. Dashed: methods that the paper does not have.",
@@ -76,7 +77,7 @@ def _lines(axes: Axes, table: pd.DataFrame, methods: list[str]) -> None:
         part = table[table["method"] == name].sort_values("log_epsilon")
         if name not in methods or part.empty:
             continue
-        look = {"color": _COLOURS[place % 10], "label": known(VOTER)[name].title}
+        look: dict[str, Any] = {"color": _COLOURS[place % 10], "label": known(VOTER)[name].title}
         if part["log_epsilon"].notna().all():
             style = "-" if name in paper.METHODS else "--"
             axes.plot(part["log_epsilon"], part["value"], style, marker=_MARKERS[place % 10], **look)
@@ -133,7 +134,7 @@ def _boxes(axes: Axes, table: pd.DataFrame, measure: str, epsilons: list[str]) -
     """Thin from the 5% to the 95% quantile over coefficients, thick from 25% to 75%, a dot at the median."""
     for rows, (colour, shift) in _SIZES.items():
         part = table[table["rows"] == rows].dropna(subset=[measure])
-        groups = part.groupby("epsilon")[measure].quantile([0.05, 0.25, 0.5, 0.75, 0.95]).unstack().reindex(epsilons)
+        groups = part.groupby("epsilon")[measure].quantile(_QUANTILES).unstack().reindex(epsilons)
         place, quantile = np.arange(len(epsilons)) + shift, groups.to_numpy()
         for ends, width in (([0, 4], 0.9), ([1, 3], 4.0)):
             _pieces(axes, np.stack([place, place], axis=1), quantile[:, ends], color=colour, linewidth=width)

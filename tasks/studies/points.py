@@ -78,7 +78,8 @@ class Study:
 
     @property
     def sets(self) -> int:
-        return DEFINED[self.name].SETS
+        sets: int = DEFINED[self.name].SETS
+        return sets
 
 
 def ask(
@@ -105,7 +106,8 @@ def ask(
     if (data is None) != (domain is None):
         raise SpecError("--data and --domain go together: a file, and the dataset.yaml that says what it holds.")
     methods = find_methods(METHODS[name], method or tuple(METHODS[name]))
-    return Study(name, methods, epsilons, repeats, seed, data and Path(data), domain and Path(domain))
+    records, described = (None if path is None else Path(path) for path in (data, domain))
+    return Study(name, methods, epsilons, repeats, seed, records, described)
 
 
 def grid(study: Study, data: str) -> Iterator[Point]:
@@ -133,7 +135,7 @@ def prepare(study: Study, out: Path) -> str:
 
 
 def _voters(study: Study) -> Original:
-    if study.data is None:
+    if study.data is None or study.domain is None:
         return Original(voter.voter_domain(), youth_voter(ROWS, SeededRandomness(study.seed)))
     known = load_domain(study.domain)
     voter.check_voter_domain(known)
@@ -185,7 +187,7 @@ def _records(out: Path, data: str) -> Original:
 
 def read_points(points: list[Point], out: Path) -> pd.DataFrame:
     """The figures of all points, one row each, with what they belong to."""
-    found = []
+    found: list[pd.DataFrame] = []
     for point in points:
         where: dict[str, Any] = {key: value for key, value in asdict(point).items() if key not in ("study", "data", "seed")}
         found.append(pq.read_table(path_of(point, out)).to_pandas().assign(**where))

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from schemas.errors import InfrastructureFault, StepsError
@@ -59,15 +60,20 @@ class ProcessPool:
                 self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.size, multiprocessing.get_context("spawn"), initializer=_settle_in)
+        return ProcessPoolExecutor(self.size, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
 
 
-def _settle_in() -> None:
+def _prepare_worker() -> None:
     """In a new worker: one BLAS thread, Ctrl-C is the parent's business, and no life after the parent's."""
     os.environ.update(_ONE_THREAD)
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

@@ -59,8 +59,9 @@ def wide_utility(tables: Tables) -> pd.DataFrame:
 
 def make_page(study: Study, tables: Tables, pictures: Pictures) -> str:
     loader = jinja2.FileSystemLoader(PAGES)
-    strict = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja2.Environment(loader=loader, **strict)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters |= {"number": _number, "whole": _whole}
     registry: dict[str, StudyMethod] = known(METHODS[study.name])
     return environment.get_template("study.html").render(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from steps_engine.evaluation.measures.association import CLASSES
@@ -71,7 +73,8 @@ def simulation_tables(figures: pd.DataFrame) -> Tables:
     )
     parts = []
     for group, part in wide.dropna(how="all").reset_index().groupby(keys, sort=False):
-        parts.append(summarize(part, TRUTHS[group[0]]).assign(**dict(zip(keys, group, strict=True))))
+        scenario: dict[str, Any] = dict(zip(keys, group, strict=True))
+        parts.append(summarize(part, TRUTHS[scenario["model"]]).assign(**scenario))
     coefficients = pd.concat(parts, ignore_index=True)
     squared = figures[figures["measure"] == "prediction"].groupby(keys, sort=False)["value"].mean()
     prediction = (squared**0.5).rename("rmse").reset_index()

@@ -52,6 +52,12 @@ def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
     unit = domain.unit
     if (plan.population, plan.rows_per_person, plan.unit) != (domain.population, unit.rows_per_person, unit.who):
         yield "population, unit or rows per person differ between plan and domain"
+    # Where one with fewer rows may take the place of one with more, neighbours differ in the number that is told for free.
+    if plan.total == "public" and plan.rows_per_person > 1 and not unit.exactly:
+        yield (
+            f"one {plan.unit} has up to {plan.rows_per_person} rows, and the domain does not say exactly as many; "
+            "a public number of rows needs everybody's rows to be equally many"
+        )
 
 
 def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
@@ -96,7 +102,7 @@ def _noise_problems(draw: Draw, plan: Plan) -> Iterator[str]:
         yield f"draw {draw.name!r}: {error}"
     else:
         if draw.sensitivity < least:
-            yield f"draw {draw.name!r} has sensitivity {draw.sensitivity}; one person can change it by {least}"
+            yield f"draw {draw.name!r} has sensitivity {draw.sensitivity}; one {plan.unit} can change it by {least}"
 
 
 def _elected_otherwise(draw: Draw, plan: Plan) -> bool:

@@ -34,7 +34,7 @@ from tests.tasks.publishing.making import (
     sign_again,
     some_counts,
 )
-from tests.tasks.verify.methods import domain_of, release_of, room_for, tables_of
+from tests.tasks.verify.methods import METHODS, domain_of, release_of, room_for, tables_of
 from tests.tasks.verify.test_bundle import problems_of
 
 PlanJson = dict[str, Any]
@@ -364,6 +364,29 @@ def test_a_person_without_rows_is_found(bundles, tmp_path):
     edit_json(folder / "domain.json", lambda domain: domain["unit"].update(rows_per_person=0))
     forge_plan(folder, made.home, lambda plan: plan.update(rows_per_person=0))
     must_find(folder, "plan.json", "a person has at least one row")
+
+
+def test_a_public_number_of_rows_is_found_where_people_may_have_more_or_fewer(tmp_path):
+    """One with one row in the place of one with three would change the number that is told without noise."""
+    honest = release_of("given", 3, TWO_SETS, neighbours="substitute")
+    exactly = honest.domain.unit.model_copy(update={"column": "who", "exactly": True})
+    domain = honest.domain.model_copy(update={"unit": exactly})
+    release = a_release(domain, METHODS["given"], neighbours="substitute", total="public")
+    made = make(tmp_path / "home", release, some_counts(domain, 399))
+    publish(*made.arguments)
+    folder = _copy(made, tmp_path)
+    assert problems_of(folder) == []
+    edit_json(folder / "domain.json", lambda said: said["unit"].pop("exactly"))
+    sign_again(folder, made.home)
+    (found,) = problems_of(folder)
+    assert found.file == "domain.json" and "needs everybody's rows to be equally many" in found.text
+
+
+def test_whose_change_a_sensitivity_must_cover_is_said_in_the_plans_word(bundles, tmp_path):
+    made = bundles("given")
+    folder = _copy(made, tmp_path)
+    forge_plan(folder, made.home, lambda plan: (another_sensitivity(plan), plan.update(unit="household")))
+    must_find(folder, "plan.json", "one household can change it by 1")
 
 
 @pytest.mark.parametrize("epsilon", ["1e0", " 1", "1/1", "٣", "1." + "0" * 12, ""])
