@@ -184,7 +184,8 @@ def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:
 
 def probability(value: np.ndarray, scale: Fraction) -> np.ndarray:
     """P(X = value) = (1 − α)/(1 + α)·α^|value| of the two-sided geometric law in double precision: for estimates."""
-    return math.tanh(1 / (2 * float(scale))) * np.exp(-np.abs(value) / float(scale))
+    result: np.ndarray = math.tanh(1 / (2 * float(scale))) * np.exp(-np.abs(value) / float(scale))
+    return result
 
 
 def chances(losses: np.ndarray, rate: Fraction) -> np.ndarray:

@@ -21,6 +21,10 @@ class Component:
     attributes: tuple[int, ...]
     allowed: np.ndarray  # bool, one axis per attribute
 
+    def completable(self, free: tuple[int, ...]) -> np.ndarray:
+        """Which combinations of the other attributes have an allowed completion on the free axes."""
+        return np.asarray(self.allowed.any(axis=free))
+
 
 @dataclass(frozen=True)
 class Space:
@@ -68,7 +72,7 @@ class Space:
         total = 1
         for component in self.components:
             elsewhere = tuple(axis for axis, j in enumerate(component.attributes) if j not in wanted)
-            total *= int(component.allowed.any(axis=elsewhere).sum())
+            total *= int(component.completable(elsewhere).sum())
             wanted -= set(component.attributes)
         return total * math.prod(self.domain.sizes[j] for j in wanted)
 

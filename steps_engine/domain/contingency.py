@@ -78,4 +78,5 @@ def joint_table(rows: Counts, place: np.ndarray, places: int, attributes: Split,
 def margin(joint: np.ndarray, attributes: Split, group: Split) -> np.ndarray:
     """places × categories of the group (mixed radix, first slowest), from a joint table of places and attributes."""
     others = tuple(axis for axis, j in enumerate(attributes, start=1) if j not in group)
-    return joint.sum(axis=others).reshape(len(joint), -1)
+    table: np.ndarray = joint.sum(axis=others).reshape(len(joint), -1)
+    return table

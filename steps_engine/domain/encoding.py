@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from schemas import tables
 from schemas.errors import DataInvalid
-from schemas.spec.attributes import EPOCH
+from schemas.spec.attributes import EPOCH, Attribute, Categorical, DateAttribute, Integer, Numeric, Ordinal
 from schemas.spec.domain import Domain, Unit
 from steps_engine import noise
 
+Ranged = Integer | Numeric | DateAttribute
 PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keeps, for data one may look at
 
 
@@ -68,13 +69,14 @@ def _place_within(rows: np.ndarray) -> np.ndarray:
     return place
 
 
-def encode_column(column: pd.Series, attribute) -> np.ndarray:
+def encode_column(column: pd.Series, attribute: Attribute) -> np.ndarray:
     """Category codes of one column, by the attribute's policy for missing and outside values."""
     missing = column.isna().to_numpy()
     if missing.any() and attribute.missing == "forbid":
         raise DataInvalid(f"{attribute.name} has missing values; say missing: category in the domain, or fill them.")
-    if attribute.kind in ("categorical", "ordinal"):
-        codes = pd.Index(attribute.categories).get_indexer(column.astype(object))
+    if isinstance(attribute, Categorical | Ordinal):
+        values = pd.Index(column.astype(object), copy=False, tupleize_cols=False)
+        codes = pd.Index(attribute.categories).get_indexer(values)
         if (codes[~missing] < 0).any():
             raise DataInvalid(f"{attribute.name} has values that are not among its {attribute.present} categories.")
     else:
@@ -82,7 +84,7 @@ def encode_column(column: pd.Series, attribute) -> np.ndarray:
     return np.where(missing, attribute.missing_code if attribute.missing_code is not None else 0, codes)
 
 
-def _bins(column: pd.Series, attribute, missing: np.ndarray) -> np.ndarray:
+def _bins(column: pd.Series, attribute: Ranged, missing: np.ndarray) -> np.ndarray:
     values = _numbers(column, attribute)
     values[missing] = attribute.edge_values[0]
     low, high = attribute.edge_values[0], attribute.edge_values[-1]
@@ -93,10 +95,11 @@ def _bins(column: pd.Series, attribute, missing: np.ndarray) -> np.ndarray:
         raise DataInvalid(f"{attribute.name} has values outside its bounds; widen them or say outside: clamp.")
     if attribute.kind != "numeric" and not (values == np.floor(values)).all():
         raise DataInvalid(f"{attribute.name} must hold whole numbers; declare it numeric or round it.")
-    return np.minimum(np.searchsorted(attribute.edge_values, values, side="right") - 1, attribute.present - 1)
+    code: np.ndarray = np.minimum(np.searchsorted(attribute.edge_values, values, side="right") - 1, attribute.present - 1)
+    return code
 
 
-def _numbers(column: pd.Series, attribute) -> np.ndarray:
+def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
     try:
         if attribute.kind == "date":
             days = pd.to_datetime(column) - pd.Timestamp(EPOCH)
@@ -109,7 +112,7 @@ def _numbers(column: pd.Series, attribute) -> np.ndarray:
 
 
 def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> pa.Table:
-    """Category codes as records: labels, and values spread over their bin."""
+    """Category codes as records: labels, and values dealt over their bin."""
     schema = tables.records(domain)
     cell = _cells(codes) if any(map(_has_wide_bins, domain.attributes)) else None
     columns = [
@@ -118,21 +121,22 @@ def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> p
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _has_wide_bins(attribute) -> bool:
+def _has_wide_bins(attribute: Attribute) -> bool:
     """Whether some code stands for more than one value."""
-    if attribute.kind in ("categorical", "ordinal"):
+    if isinstance(attribute, Categorical | Ordinal):
         return False
     return attribute.kind == "numeric" or bool((np.diff(attribute.edge_values) > 1).any())
 
 
-def _decode_column(code: np.ndarray, attribute, cell: np.ndarray | None, randomness: noise.Randomness) -> pa.Array:
+def _decode_column(code: np.ndarray, attribute: Attribute, cell: np.ndarray | None, randomness: noise.Randomness) -> pa.Array:
+    """`cell` is each row's, given where some attribute has wide bins."""
     missing = code == attribute.missing_code if attribute.missing_code is not None else np.zeros(len(code), dtype=bool)
-    if attribute.kind in ("categorical", "ordinal"):
+    if isinstance(attribute, Categorical | Ordinal):
         indices = pa.array(code, pa.int32(), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, pa.array(attribute.categories))
     bin_ = np.where(missing, 0, code)
     low, high = attribute.edge_values[bin_], attribute.edge_values[bin_ + 1]
-    within = spread(cell, randomness) * (high - low) if _has_wide_bins(attribute) else 0
+    within = stratified(cell, randomness) * (high - low) if cell is not None and _has_wide_bins(attribute) else 0
     if attribute.kind == "numeric":
         return pa.array(np.minimum(low + within, np.nextafter(high, low)), mask=missing)
     values = low + np.minimum(within, high - low - 1).astype(np.int64)
@@ -147,7 +151,7 @@ def _cells(codes: np.ndarray) -> np.ndarray:
     return number
 
 
-def spread(cell: np.ndarray, randomness: noise.Randomness) -> np.ndarray:
+def stratified(cell: np.ndarray, randomness: noise.Randomness) -> np.ndarray:
     """Uniform numbers in [0, 1), one in each k-th of it for the k rows of a cell, dealt at random.
 
     Latin hypercube sampling (McKay, Beckman and Conover 1979): the mean over a cell has variance 1/(12k³), not 1/(12k), so

@@ -35,7 +35,8 @@ class Layer:
     @cached_property
     def families(self) -> np.ndarray:
         """The parent of each family, increasing."""
-        return self.parent[self.first]
+        parents: np.ndarray = self.parent[self.first]
+        return parents
 
     @cached_property
     def fanout(self) -> np.ndarray:

@@ -76,6 +76,7 @@ def categories_left(space: Space, cells: np.ndarray, fixed: frozenset[int], attr
         if attribute in component.attributes:
             others = tuple(a for a, j in enumerate(component.attributes) if j not in fixed and j != attribute)
             kept = tuple(j for j in component.attributes if j in fixed or j == attribute)
-            part = _Part.of(Component(kept, component.allowed.any(axis=others)), fixed)
-            return part.allowed.sum(axis=1)[part.rows(space, cells)]
+            part = _Part.of(Component(kept, component.completable(others)), fixed)
+            left: np.ndarray = part.allowed.sum(axis=1)[part.rows(space, cells)]
+            return left
     return np.full(len(cells), space.domain.sizes[attribute])

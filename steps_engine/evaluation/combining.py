@@ -40,12 +40,12 @@ def combine(values: np.ndarray, variances: np.ndarray, sets: Sets, sampling: np.
     within, value = variances.mean(axis=0), values.mean(axis=0)
     if m == 1:
         return Combined(value, within, np.full(len(value), np.inf), between=False)
-    spread = values.var(axis=0, ddof=1)
+    between = values.var(axis=0, ddof=1)
     factor = 1 / m if sets == "split" else 1 + 1 / m
-    sampled = np.zeros_like(spread) if sampling is None else sampling
-    variance = within + np.maximum(0.0, factor * (spread - sampled) + sampled / m)
+    sampled = np.zeros_like(between) if sampling is None else sampling
+    variance = within + np.maximum(0.0, factor * (between - sampled) + sampled / m)
     with np.errstate(divide="ignore"):
-        freedom = variance**2 / ((factor * spread) ** 2 / (m - 1) + sampled**2 / m)
+        freedom = variance**2 / ((factor * between) ** 2 / (m - 1) + sampled**2 / m)
     return Combined(value, variance, np.maximum(freedom, m - 1), between=True)
 
 

@@ -3,7 +3,7 @@
 Two passes:
     up:   S = Σ U_child,  U = VS/(V+S),  z = (S·y + V·Σz_child)/(V+S)          leaf: U = V, z = y
     down: h = z + (U/S_parent)·(h_parent − Σz_sibling),  T = U − aU + a²T_parent with a = U/S_parent
-V is the variance of a noisy count y (0: known exactly, ∞: not measured); T is the variance of the result h. With equal
+V is the variance of a noisy count y (0: known exactly, ∞: not counted); T is the variance of the result h. With equal
 fan-out and variances this is Hay et al. (2010), Theorem 3; real fan-outs need no phantom categories.
 """
 
@@ -28,7 +28,7 @@ class Weights:
 
 
 def variances(tree: Tree, plan: Plan) -> list[np.ndarray]:
-    """V of every node, root first: ∞ for a root that is not measured, 0 for one that is known."""
+    """V of every node, root first: ∞ for a root that is not counted, 0 for one that is known."""
     result = [np.array([np.inf if plan.total == "estimated" else 0.0])]
     for depth, layer in enumerate(tree.layers, start=1):
         variance = np.empty(len(layer))
@@ -61,22 +61,21 @@ def least_squares_weights(tree: Tree, variance: list[np.ndarray]) -> Weights:
 
 
 def _own_share(layer: Layer, variance: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """S/(V+S): 0 for a node that is not measured, 1 for one that is known or has no children."""
-    measured, parents = np.isfinite(variance), np.zeros(len(variance), dtype=bool)
+    """S/(V+S): 0 for a node that is not counted, 1 for one that is known or has no children."""
+    counted, parents = np.isfinite(variance), np.zeros(len(variance), dtype=bool)
     parents[layer.families] = True
-    finite = np.where(measured, variance, 0.0)
+    finite = np.where(counted, variance, 0.0)
     share = below / np.where(finite + below > 0, finite + below, 1.0)
-    return np.where(measured, np.where(parents & (finite > 0), share, 1.0), 0.0)
+    return np.where(counted, np.where(parents & (finite > 0), share, 1.0), 0.0)
 
 
 def least_squares(tree: Tree, weights: Weights, noisy: list[np.ndarray]) -> list[np.ndarray]:
     """z on the way up, h on the way down; root first."""
-    result = [None] * len(noisy)
-    sums = [None] * len(tree.layers)
-    result[-1] = noisy[-1].astype(float)
-    for depth in range(len(tree.layers) - 1, -1, -1):
-        sums[depth] = tree.layers[depth].sum_up(result[depth + 1], len(noisy[depth]))
-        result[depth] = weights.own[depth] * noisy[depth] + (1 - weights.own[depth]) * sums[depth]
+    result: list[np.ndarray] = [noisy[-1].astype(float)]
+    sums: list[np.ndarray] = []
+    for layer, own, y in zip(reversed(tree.layers), reversed(weights.own[:-1]), reversed(noisy[:-1]), strict=True):
+        sums.insert(0, layer.sum_up(result[0], len(y)))
+        result.insert(0, own * y + (1 - own) * sums[0])
     for depth, layer in enumerate(tree.layers):
         correction = layer.hand_down(result[depth] - sums[depth])
         correction *= weights.gain[depth + 1]

@@ -2,7 +2,7 @@
 
 Cells are exchangeable: x ~ g, y = x + noise of a known law. The prior g is estimated from the noisy counts themselves
 (nonparametric maximum likelihood by EM: Kiefer and Wolfowitz 1956, Laird 1978), so a table that is mostly empty is
-recognised as such and its zeros stay zeros; projection alone would spread the noise over them. All of it is post-
+recognised as such and its zeros stay zeros; projection alone would leave noise in them. All of it is post-
 processing of what was paid for.
 """
 

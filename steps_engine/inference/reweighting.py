@@ -31,4 +31,5 @@ def reweight(cells: Arrays, noisy: Arrays, variance: Arrays) -> np.ndarray:
             angle += step
             weight *= np.exp(step).take(cell)
         np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
-    return weight * (len(weight) / max(weight.sum(), 1e-300))
+    weight *= len(weight) / max(weight.sum(), 1e-300)
+    return weight

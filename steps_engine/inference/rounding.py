@@ -51,7 +51,7 @@ def round_keeping_sums(values: np.ndarray, sizes: np.ndarray, totals: np.ndarray
     """
     if not len(values):
         return np.zeros(0, dtype=np.int64)
-    whole = np.floor(values).astype(np.int64)
+    whole: np.ndarray = np.floor(values).astype(np.int64)
     families = np.flatnonzero(sizes)
     length, last = sizes[families], np.cumsum(sizes[families]) - 1
     first = last - length + 1
@@ -64,4 +64,5 @@ def round_keeping_sums(values: np.ndarray, sizes: np.ndarray, totals: np.ndarray
     reached = np.clip(reached, 0, np.repeat(missing, length))
     up = np.diff(reached, prepend=0)
     up[first] = reached[first]
-    return whole + up
+    whole += up
+    return whole

@@ -28,7 +28,7 @@ class Sketch:
     splits: str  # what the second column says
     rows: tuple[SketchRow, ...]
     picture: Literal["layers", "shares"]
-    draws: dict[str, str]  # of each draw's name, what it measures or elects
+    draws: dict[str, str]  # of each draw's name, what it sanitizes or elects
     remarks: tuple[str, ...] = ()
 
 
@@ -66,7 +66,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Dependent:
-    """An attribute, the earlier ones that it was split on (True: at its root), and what was measured of it."""
+    """An attribute, the earlier ones that it was split on (True: at its root), and what was sanitized of it."""
 
     name: str
     on: tuple[tuple[str, bool], ...]

@@ -67,7 +67,8 @@ class StudyMethod:
 
     @property
     def combining(self) -> Literal["split", "shared"]:
-        return self.settings.get("sets", {}).get("budget", "split")
+        budget: Literal["split", "shared"] = self.settings.get("sets", {}).get("budget", "split")
+        return budget
 
 
 def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> list[pd.DataFrame]:
@@ -87,7 +88,8 @@ def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: i
     """What the method would ask of `steps run`."""
     settings = {**method.settings, "sets": {**method.settings.get("sets", {}), "count": sets}}
     privacy = {"epsilon": Decimal(epsilon), "total": "invariant"}
-    spec = ReleaseSpec(name="study", dataset="-", source="-", privacy=privacy, method=method_spec(**settings))
+    asked = {"name": "study", "dataset": "-", "source": "-", "privacy": privacy, "method": method_spec(**settings)}
+    spec = ReleaseSpec.model_validate(asked)
     check_names(spec, original.domain, method.name)
     return Release(spec=spec, domain=original.domain, folder=".")
 

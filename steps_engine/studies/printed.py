@@ -35,12 +35,18 @@ def as_printed(tree: Tree, noisy: list[np.ndarray]) -> list[np.ndarray]:
 
 def correct_as_printed(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: Randomness) -> ConsistentCounts:
     """n̄ of every set; its rows come from the leaves, negative counts cut to zero, scaled to n, rounded."""
-    total = np.array([noisy.total])
-    sets = [as_printed(tree, [total, *(layer[i] for layer in noisy.layers)]) for i in range(plan.sets)]
-    whole = [np.stack([_rounded(tree.layers[-1].cell, each[-1], noisy.total, randomness) for each in sets])]
+    total = _known_total(noisy)
+    sets = [as_printed(tree, [np.array([total]), *(layer[i] for layer in noisy.layers)]) for i in range(plan.sets)]
+    whole = [np.stack([_rounded(tree.layers[-1].cell, each[-1], total, randomness) for each in sets])]
     above = [np.zeros((plan.sets, width), dtype=np.int64) for width in tree.widths()[:-1]]
     estimates = tuple(np.mean(layer, axis=0) for layer in zip(*sets, strict=True))
     return ConsistentCounts(estimates, tuple(np.full(len(each), np.nan) for each in estimates), (*above, *whole))
+
+
+def _known_total(noisy: NoisyCounts) -> int:
+    if noisy.total is None:
+        raise ValueError("the correction as printed needs the exact number of rows; say total: public or invariant")
+    return noisy.total
 
 
 def _rounded(cell: np.ndarray, leaves: np.ndarray, total: int, randomness: Randomness) -> np.ndarray:

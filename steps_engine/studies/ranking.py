@@ -18,7 +18,8 @@ def ranks(figures: pd.DataFrame) -> pd.Series:
     So the paper's six are ranked among themselves, as in print, and any further method as if it had entered alone.
     """
     groups = figures.groupby(["log_epsilon", "measure"], dropna=False)
-    return pd.concat([_ranks(group) for _, group in groups]).reindex(figures.index)
+    found: pd.Series = pd.concat([_ranks(group) for _, group in groups]).reindex(figures.index)
+    return found
 
 
 def _ranks(group: pd.DataFrame) -> pd.Series:

@@ -42,7 +42,8 @@ class Truth:
         """X1 to X4, and Y in 15 bins of public edges; what lies beyond goes into the outermost bins."""
         x = [{"name": n, "kind": "categorical", "categories": tuple(map(str, range(k)))} for n, k in CATEGORIES.items()]
         y = {"name": "y", "kind": "numeric", "bounds": self.bounds, "bins": BINS, "outside": "clamp"}
-        return Domain(name=f"model-{self.number}", population="simulated", expected_rows=10_000, attributes=(*x, y))
+        said = {"name": f"model-{self.number}", "population": "simulated", "expected_rows": 10_000, "attributes": (*x, y)}
+        return Domain.model_validate(said)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -64,18 +65,21 @@ class Truth:
 
 def every_combination() -> pd.DataFrame:
     codes = np.indices(tuple(CATEGORIES.values())).reshape(len(CATEGORIES), -1)
-    return _frame(codes)
+    return _frame(list(codes))
 
 
 def _frame(codes: Sequence[np.ndarray]) -> pd.DataFrame:
     """Code columns as categories, unobserved ones included."""
     pairs = zip(CATEGORIES.items(), codes, strict=True)
-    return pd.DataFrame({name: pd.Categorical.from_codes(code, list(map(str, range(k)))) for (name, k), code in pairs})
+    return pd.DataFrame(
+        {name: pd.Categorical.from_codes(code, pd.Index(list(map(str, range(k))))) for (name, k), code in pairs}
+    )
 
 
 def normal(n: int, randomness: Randomness) -> np.ndarray:
     """Standard normal numbers: quantiles of uniform ones, taken from the middle of their steps of 2^−53."""
-    return ndtri(uniform(n, randomness) + 2.0**-54)
+    quantiles: np.ndarray = ndtri(uniform(n, randomness) + 2.0**-54)
+    return quantiles
 
 
 TRUTHS = {

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from schemas.errors import SpecError
-from steps_engine.noise import uniform
+from steps_engine.noise import Randomness, uniform
 
 ROWS = 44_821
 INCOMES = (
@@ -29,7 +29,7 @@ class Trait:
     """An attribute, its percentages, and what pulls its score up: weight × (code of the other scaled to 0..1)."""
 
     name: str
-    categories: tuple
+    categories: tuple[int, ...] | tuple[str, ...]
     percents: tuple[float, ...]
     pulls: dict[str, float] = field(default_factory=dict)
     only_if: str | None = None
@@ -65,7 +65,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def youth_voter(rows: int, randomness) -> pd.DataFrame:
+def youth_voter(rows: int, randomness: Randomness) -> pd.DataFrame:
     """`rows` people × 15 attributes with readable categories; nobody has voted without being registered."""
     if rows < 1:
         raise SpecError(f"the stand-in was asked for {rows} rows; ask for at least 1")
@@ -78,7 +78,7 @@ def youth_voter(rows: int, randomness) -> pd.DataFrame:
     return pd.DataFrame({name: columns[name] for name in COLUMNS})
 
 
-def _score(trait: Trait, scaled: dict[str, np.ndarray], rows: int, randomness) -> np.ndarray:
+def _score(trait: Trait, scaled: dict[str, np.ndarray], rows: int, randomness: Randomness) -> np.ndarray:
     luck = uniform(rows, randomness)
     score = np.log((luck + 1e-12) / (1 - luck + 1e-12))
     score += sum(weight * scaled[name] for name, weight in trait.pulls.items())

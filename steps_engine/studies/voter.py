@@ -35,16 +35,21 @@ Figures = dict[tuple[str, str], float]
 def voter_domain() -> Domain:
     """The public domain of the stand-in: its printed categories and the structural zero."""
     traits = {trait.name: trait for trait in TRAITS}
-    attributes = [
+    attributes: list[dict[str, object]] = [
         {"name": name, "kind": "integer", "bounds": (18, 22)}
         if name == "age"
         else {"name": name, "kind": "categorical", "categories": traits[name].categories}
         for name in COLUMNS
     ]
-    return Domain(
-        name="youth-voter", population="us-youth-2000-2012", expected_rows=45_000, attributes=tuple(attributes),
-        rules=({"never": {"voted": "yes", "registered": "no"}},),
-    )  # fmt: skip
+    return Domain.model_validate(
+        {
+            "name": "youth-voter",
+            "population": "us-youth-2000-2012",
+            "expected_rows": 45_000,
+            "attributes": tuple(attributes),
+            "rules": ({"never": {"voted": "yes", "registered": "no"}},),
+        }
+    )
 
 
 def check_voter_domain(domain: Domain) -> None:

@@ -82,7 +82,7 @@ def combined_p_values(statistics: np.ndarray, freedom: np.ndarray) -> np.ndarray
     d2 = (statistics.mean(axis=0) / k - r * (m + 1) / (m - 1)) / (1 + r)
     with np.errstate(divide="ignore"):
         v = (m - 1) * (1 + 1 / r) ** 2 * k ** (-3.0 / m)
-    # Without spread between sets F(k, ∞) is χ²/k.
+    # Without variance between sets F(k, ∞) is χ²/k.
     p = np.where(np.isinf(v), chi2.sf(d2 * k, k), fisher.sf(np.maximum(d2, 0), k, np.where(np.isinf(v), 1, v)))
     return np.where(freedom == 0, 1.0, p)
 

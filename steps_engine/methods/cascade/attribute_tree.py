@@ -128,7 +128,7 @@ def _allowed_in(component: Component, branches: np.ndarray, attribute: int) -> n
         rows = np.flatnonzero((fixed == pattern).all(axis=1))
         free = tuple(a for a, j in enumerate(component.attributes) if not pattern[a] and j != attribute)
         known = [j for a, j in enumerate(component.attributes) if pattern[a]]
-        possible = component.allowed.any(axis=free)
+        possible = component.completable(free)
         axis = [j for j in component.attributes if j in known or j == attribute]
         if attribute in axis:
             possible = np.moveaxis(possible, axis.index(attribute), -1)

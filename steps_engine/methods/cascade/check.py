@@ -90,7 +90,7 @@ def estimate_problems(
 
 
 def _variances(domain: Domain, plan: Plan, tree: AttributeTree) -> np.ndarray:
-    """Of the noise in every cell that is measured, in one measurement: by how many elections its leaf lies below."""
+    """Of the noise in every cell that is sanitized, in one measurement: by how many elections its leaf lies below."""
     place = ("count", domain.names[tree.attribute], plan.served[0])
     noises = {draw.layer: noise_of(draw) for draw in plan.draws if (draw.kind, draw.tree, draw.set) == place}
     of_leaf = np.zeros(tree.leaves)

@@ -1,4 +1,4 @@
-"""The cascade f(X1) f(X2|X1) …: for each attribute one ragged tree over its predecessors, elected, then measured.
+"""The cascade f(X1) f(X2|X1) …: for each attribute one ragged tree over its predecessors, elected, then sanitized.
 
 At a node the group of predecessors on which the attribute depends most is elected; `()`, to stop, competes. The leaves
 hold the attribute's noisy histogram. Nothing here branches on an exact count: counts become scores, which only an
@@ -51,8 +51,10 @@ def elect_order(domain: Domain, plan: Plan, counts: Counts, randomness: Randomne
     A candidate's score is the mean of its dependence on each; a mean of scores that move by less than 2 moves by less than 2.
     """
     left = _listed(domain, plan)
-    draws, order = order_draws(plan), []
-    pairs = _pair_scores(domain, counts, left) if draws else None
+    draws = order_draws(plan)
+    if not draws:
+        return tuple(left)
+    pairs, order = _pair_scores(domain, counts, left), list[int]()
     for draw in draws:
         scores = mean_dependence(pairs, left, order)
         everyone = np.ones((1, len(left)), dtype=bool)
@@ -117,7 +119,7 @@ def _prefix_table(domain: Domain, prefix: tuple[int, ...], table: np.ndarray) ->
 def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, randomness: Randomness) -> AttributeTree:
     """One more layer: an election at every node of the newest one. Nodes are disjoint: the layer costs one election."""
     eligible = _eligible(tree)
-    scores = _scores(tree, rows, eligible.any(axis=0) & [len(split) > 0 for split in tree.splits])
+    scores = _scores(tree, rows, eligible.any(axis=0) & np.array([len(split) > 0 for split in tree.splits]))
     scores -= [penalty(tree.sizes, split, tree.attribute, scale) for split in tree.splits]
     elected = elect(draw, scores, eligible, randomness)
     return AttributeTree(tree.domain, tree.attribute, tree.splits, (*tree.layers, elected.astype(np.int32)))
@@ -129,7 +131,7 @@ def _eligible(tree: AttributeTree) -> np.ndarray:
     used = tree.branches() >= 0
     member = np.array([np.isin(np.arange(used.shape[1]), split) for split in tree.splits])
     groups = np.array([math.prod(tree.sizes[j] for j in split) for split in tree.splits])
-    eligible = ~(used @ member.T) & ((groups == 1) | (groups * tree.leaves * tree.categories <= MOST_CELLS))
+    eligible: np.ndarray = ~(used @ member.T) & ((groups == 1) | (groups * tree.leaves * tree.categories <= MOST_CELLS))
     if tree.layers:
         eligible[np.repeat(tree.layers[-1] == 0, tree.fanouts[-1]), 1:] = False
     return eligible

@@ -1,4 +1,4 @@
-"""The cascade f(X1) f(X2|X1) …: one elected tree per attribute over its predecessors, measured at its leaves."""
+"""The cascade f(X1) f(X2|X1) …: one elected tree per attribute over its predecessors, sanitized at its leaves."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from steps_engine.methods.cascade.synthesize import synthesize_cascade
 from steps_engine.methods.cascade.tables import (
     estimates_table,
     noisy_table,
-    read_measured,
     read_noisy,
+    read_sanitized,
     read_trees,
     schemas_of,
     trees_table,
@@ -57,7 +57,7 @@ class CascadeMethod:
         return estimates_table(plan, read_noisy(domain, read_trees(domain, structure), noisy))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
-        return synthesize_cascade(domain, plan, read_measured(domain, tables), which_set, randomness)
+        return synthesize_cascade(domain, plan, read_sanitized(domain, tables), which_set, randomness)
 
     def schemas(self, plan: Plan) -> dict[str, pa.Schema]:
         return schemas_of(plan)

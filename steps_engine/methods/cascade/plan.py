@@ -89,9 +89,9 @@ def _memory(domain: Domain) -> int:
 
 
 def attribute_order(domain: Domain, method: MethodSpec) -> tuple[int, ...]:
-    """The given order, then the rest, few categories first: a split on small predecessors leaves few cells to measure.
+    """The given order, then the rest, few categories first: a split on small predecessors leaves few cells to sanitize.
 
-    An attribute with a single category has nothing to measure, unless there is no other to count rows with. Where the order
+    An attribute with a single category has nothing to sanitize, unless there is no other to count rows with. Where the order
     is elected, this is the order of the listing alone.
     """
     given = [domain.index(name) for group in method.named_groups() for name in group]
@@ -142,7 +142,7 @@ def _leaves(name: str, set_: int | None, held: int) -> str:
 def _layers(
     domain: Domain, order: tuple[int, ...], depths: list[int], shares: tuple[Fraction, ...], draws: list[Draw]
 ) -> tuple[LayerPlan, ...]:
-    """One row per tree, in order: the attribute, its share, at most how many cells it measures, one cell's error."""
+    """One row per tree, in order: the attribute, its share, at most how many cells it sanitizes, one cell's error."""
     elected, rows = any(draw.kind == "election" and draw.tree is None for draw in draws), []
     for position, (j, depth) in enumerate(zip(order, depths, strict=True)):
         others = [i for i in (order if elected else order[:position]) if i != j]

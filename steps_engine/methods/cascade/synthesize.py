@@ -29,47 +29,47 @@ def synthesize_cascade(domain: Domain, plan: Plan, cascade: Cascade, which_set: 
 
 def walk(domain: Domain, plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:
     """Rows × attributes of codes, block by block: a part of the rows, made to agree with that part of every count."""
-    measured = measurements(plan, cascade, which_set, randomness)
+    sanitized = measurements(plan, cascade, which_set, randomness)
     rows = total_rows(plan, cascade, which_set)
     codes, blocks = no_codes(rows, domain.sizes), -(-rows // LARGEST_BLOCK)
     for ends in range(1, blocks + 1):
         block = slice(rows * (ends - 1) // blocks, rows * ends // blocks)
         part = (block.stop - block.start) / rows
-        shares = [(noisy * part, variance * part) for noisy, variance in measured]
+        shares = [(noisy * part, variance * part) for noisy, variance in sanitized]
         codes[block] = walk_block(domain, cascade, shares, block.stop - block.start, randomness)
     return codes
 
 
 def walk_block(
-    domain: Domain, cascade: Cascade, measured: list[Measured], rows: int, randomness: noise.Randomness
+    domain: Domain, cascade: Cascade, sanitized: list[Sanitized], rows: int, randomness: noise.Randomness
 ) -> np.ndarray:
     """Each attribute in turn follows the distribution of the leaf that its row is in; then all histograms speak at once."""
-    codes, known, cells = no_codes(rows, domain.sizes), [], []
-    for tree, (noisy, _) in zip(cascade.trees, measured, strict=True):
+    codes, known, cells = no_codes(rows, domain.sizes), list[int](), list[np.ndarray]()
+    for tree, (noisy, _) in zip(cascade.trees, sanitized, strict=True):
         leaf = tree.descend(codes)
         shares = nearest_shares(noisy, np.bincount(leaf, minlength=tree.leaves), tree.allowed)
         group, shares = restrict(leaf, shares, *choices(domain, codes, tree.attribute, known))
         codes[:, tree.attribute] = draw_categories(group, shares, randomness)
         cells.append(leaf * tree.categories + codes[:, tree.attribute])
         known.append(tree.attribute)
-    return agreeing(cascade, measured, codes, cells, randomness)
+    return agreeing(cascade, sanitized, codes, cells, randomness)
 
 
-Measured = tuple[np.ndarray, np.ndarray]  # noisy histograms (leaves × categories), and each leaf's variance of a cell
+Sanitized = tuple[np.ndarray, np.ndarray]  # noisy histograms (leaves × categories), and each leaf's variance of a cell
 
 
-def measurements(plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> list[Measured]:
-    """A set's own noisy histograms; sets that share a measurement each get a plausible one, drawn given what was measured.
+def measurements(plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> list[Sanitized]:
+    """A set's own noisy histograms; sets that share a measurement each get a plausible one, drawn given what was sanitized.
 
-    The spread between such sets is what the measurement leaves open, which is what combining them has to know.
+    What differs between such sets is what the measurement leaves open, which is what combining them has to know.
     """
     number = _measurement(plan, which_set)
-    measured = [(noisy[number], leaf_variances(tree, plan)) for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True)]
+    sanitized = [(noisy[number], leaf_variances(tree, plan)) for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True)]
     if plan.budget == "split" or plan.sets == 1:
-        return measured
+        return sanitized
     return [
         (plausible(tree, noisy, plan, randomness), variance)
-        for tree, (noisy, variance) in zip(cascade.trees, measured, strict=True)
+        for tree, (noisy, variance) in zip(cascade.trees, sanitized, strict=True)
     ]
 
 
@@ -87,11 +87,11 @@ def _measurement(plan: Plan, which_set: int) -> int:
 
 
 def agreeing(
-    cascade: Cascade, measured: list[Measured], codes: np.ndarray, cells: list[np.ndarray], randomness: noise.Randomness
+    cascade: Cascade, sanitized: list[Sanitized], codes: np.ndarray, cells: list[np.ndarray], randomness: noise.Randomness
 ) -> np.ndarray:
     """As many rows in random order, taken from the walk so that they agree with all histograms: systematic sampling."""
-    wanted = [nearest_histograms(tree, noisy).ravel() for tree, (noisy, _) in zip(cascade.trees, measured, strict=True)]
-    weight = reweight(cells, wanted, [np.repeat(variance, noisy.shape[1]) for noisy, variance in measured])
+    wanted = [nearest_histograms(tree, noisy).ravel() for tree, (noisy, _) in zip(cascade.trees, sanitized, strict=True)]
+    weight = reweight(cells, wanted, [np.repeat(variance, noisy.shape[1]) for noisy, variance in sanitized])
     order = [tree.attribute for tree in cascade.trees]
     alike = np.argsort(leading_key(codes, order, cascade.domain.sizes), kind="stable")
     ends = np.cumsum(weight[alike])
@@ -105,7 +105,8 @@ def agreeing(
 def nearest_histograms(tree: AttributeTree, noisy: np.ndarray) -> np.ndarray:
     """Each leaf's histogram projected on {x ≥ 0, Σx = its own noisy total}: what noise alone put into empty cells goes."""
     total = np.maximum(np.where(tree.allowed, noisy, 0).sum(axis=1), 0)
-    return nearest_shares(noisy, total, tree.allowed) * total[:, None]
+    nearest: np.ndarray = nearest_shares(noisy, total, tree.allowed) * total[:, None]
+    return nearest
 
 
 def leading_key(codes: np.ndarray, order: list[int], sizes: tuple[int, ...]) -> np.ndarray:
@@ -133,7 +134,8 @@ def leaf_variances(tree: AttributeTree, plan: Plan) -> np.ndarray:
     """Variance of the noise in each cell of a leaf."""
     draws = tree_draws(plan, tree.domain.names[tree.attribute]).counts[0]
     variance = {draw.layer: max(noise_of(draw).variance, LEAST_VARIANCE) for draw in draws}
-    return np.array([variance.get(held, 0.0) for held in range(max(variance) + 1)])[tree.elections]
+    of_leaves: np.ndarray = np.array([variance.get(held, 0.0) for held in range(max(variance) + 1)])[tree.elections]
+    return of_leaves
 
 
 def nearest_shares(values: np.ndarray, totals: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -161,15 +163,17 @@ def choices(domain: Domain, codes: np.ndarray, attribute: int, known: list[int])
     return np.zeros(len(codes), dtype=np.int64), np.ones((1, domain.sizes[attribute]), dtype=bool)
 
 
-def _choices_in(component: Component, domain: Domain, codes: np.ndarray, attribute: int, known: list[int]):
+def _choices_in(
+    component: Component, domain: Domain, codes: np.ndarray, attribute: int, known: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
     tied = tuple(j for j in component.attributes if j in known)
     kept = [j for j in component.attributes if j in tied or j == attribute]
-    possible = component.allowed.any(axis=tuple(a for a, j in enumerate(component.attributes) if j not in kept))
+    possible = component.completable(tuple(a for a, j in enumerate(component.attributes) if j not in kept))
     possible = np.moveaxis(possible, kept.index(attribute), -1).reshape(-1, domain.sizes[attribute])
     return mixed_radix(codes, tied, domain.sizes), possible
 
 
-def restrict(leaf: np.ndarray, shares: np.ndarray, choice: np.ndarray, possible: np.ndarray):
+def restrict(leaf: np.ndarray, shares: np.ndarray, choice: np.ndarray, possible: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Groups of rows with one distribution each: that of the leaf, on the categories that are possible for the row."""
     if len(possible) == 1:
         pairs, group = np.arange(len(shares)), leaf
@@ -188,7 +192,8 @@ def draw_categories(group: np.ndarray, shares: np.ndarray, randomness: noise.Ran
     category = picked.astype(np.int32)
     picked -= category
     place = group * shares.shape[1] + category
-    return np.where(picked < keep.ravel()[place], category, alias.ravel()[place])
+    drawn: np.ndarray = np.where(picked < keep.ravel()[place], category, alias.ravel()[place])
+    return drawn
 
 
 def aliases(shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

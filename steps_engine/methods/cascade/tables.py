@@ -15,6 +15,7 @@ import pyarrow as pa
 from schemas.identity import canonical
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import leaf_variances
@@ -95,7 +96,9 @@ def read_trees(domain: Domain, table: pa.Table) -> Trees:
     return tuple(trees)
 
 
-def _read_tree(domain: Domain, attribute: int, splits: list, depth_of: np.ndarray, node: np.ndarray, which: np.ndarray):
+def _read_tree(
+    domain: Domain, attribute: int, splits: list[Split], depth_of: np.ndarray, node: np.ndarray, which: np.ndarray
+) -> AttributeTree:
     """Layer by layer: as many nodes as the layer above has children; what has stopped stays so; no attribute twice."""
     used = sorted({splits[i] for i in np.unique(which)} | {()})
     place = {split: number for number, split in enumerate(used)}  # () sorts first
@@ -120,7 +123,7 @@ def _stopped(tree: AttributeTree) -> np.ndarray:
 
 
 def cells_of(trees: Trees) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(tree, leaf, category) of every cell that is measured: those that some allowed record can have."""
+    """(tree, leaf, category) of every cell that is sanitized: those that some allowed record can have."""
     number, leaf, category = [], [], []
     for position, tree in enumerate(trees, start=1):
         leaves, categories = np.nonzero(tree.allowed)
@@ -159,7 +162,7 @@ def read_noisy(domain: Domain, trees: Trees, table: pa.Table) -> Cascade:
     return Cascade(domain, trees, tuple(noisy), int(values[0, known][0]) if known.any() else None)
 
 
-def read_measured(domain: Domain, tables: Mapping[str, pa.Table]) -> Cascade:
+def read_sanitized(domain: Domain, tables: Mapping[str, pa.Table]) -> Cascade:
     """Trees and noisy histograms as they were published."""
     return read_noisy(domain, read_trees(domain, tables["tree"]), tables["noisy-counts"])
 
@@ -170,9 +173,9 @@ def estimates_table(plan: Plan, cascade: Cascade) -> pa.Table:
     mean, error = [], []
     for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True):
         allowed = tree.allowed
-        spread = np.broadcast_to(leaf_variances(tree, plan)[:, None] / plan.measurements, allowed.shape)
+        variance = np.broadcast_to(leaf_variances(tree, plan)[:, None] / plan.measurements, allowed.shape)
         mean.append(noisy.mean(axis=0)[allowed])
-        error.append(np.sqrt(spread[allowed]))
+        error.append(np.sqrt(variance[allowed]))
     columns = {"tree": number.astype(np.int16), "leaf": leaf, "category": category.astype(np.int32)}
     columns |= {"estimate": np.concatenate(mean), "standard_error": np.concatenate(error)}
     return pa.table(columns).cast(FOREST_COUNTS)
@@ -183,7 +186,7 @@ def total_with_error(plan: Plan, cascade: Cascade) -> tuple[float, float]:
     if cascade.total is not None:
         return float(cascade.total), 0.0
     found = [(counts.sum(), (error**2).sum()) for _, counts, error in margins(plan, cascade)]
-    weight = np.array([1 / spread for _, spread in found])
+    weight = np.array([1 / variance for _, variance in found])
     return float(np.array([total for total, _ in found]) @ weight / weight.sum()), float(weight.sum() ** -0.5)
 
 
@@ -191,6 +194,6 @@ def margins(plan: Plan, cascade: Cascade) -> list[tuple[int, np.ndarray, np.ndar
     """(attribute, counts, standard errors) of every attribute, summed over the leaves of its own tree."""
     found = []
     for tree, noisy in zip(cascade.trees, cascade.noisy, strict=True):
-        spread = (leaf_variances(tree, plan)[:, None] * tree.allowed).sum(axis=0) / plan.measurements
-        found.append((tree.attribute, noisy.mean(axis=0).sum(axis=0), np.sqrt(spread)))
+        variance = (leaf_variances(tree, plan)[:, None] * tree.allowed).sum(axis=0) / plan.measurements
+        found.append((tree.attribute, noisy.mean(axis=0).sum(axis=0), np.sqrt(variance)))
     return found

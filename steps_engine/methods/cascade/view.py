@@ -10,7 +10,7 @@ from schemas.spec.domain import Domain
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.sanitize import Cascade
-from steps_engine.methods.cascade.tables import margins, read_measured, read_trees, total_with_error
+from steps_engine.methods.cascade.tables import margins, read_sanitized, read_trees, total_with_error
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
 
@@ -27,7 +27,7 @@ def sketch(plan: Plan) -> Sketch:
 
 
 def said(draw: Draw) -> str:
-    """What a draw measures or elects.
+    """What a draw sanitizes or elects.
 
     >>> draw = Draw(name="", kind="count", mechanism="two_sided_geometric", layer=2, set=None, tree="age", nodes="leaves",
     ...             sensitivity=1, epsilon=1, scale=1)
@@ -42,12 +42,12 @@ def said(draw: Draw) -> str:
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     """Margins from each attribute's own histograms, and who was split on whom."""
-    measured = read_measured(domain, tables)
+    sanitized = read_sanitized(domain, tables)
     sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
-    total, error = total_with_error(plan, measured)
+    total, error = total_with_error(plan, sanitized)
     return View(
         total=Total(total, error, tuple(len(codes) for codes in sets)),
-        margins=_margins(domain, plan, measured, sets),
+        margins=_margins(domain, plan, sanitized, sets),
         estimated_by="Counts from each attribute's own histograms,",
         heading="The trees",
         text="Every attribute has a tree of its own over the attributes above it: the groups of predecessors on which it "
@@ -55,19 +55,19 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         "noise, empty ones too.",
         caption="A full arc: the attribute's tree is first split on that predecessor. A dashed one: some branch of it is split "
         "on that one later. On the right, how many histograms of how many categories were measured.",
-        network=tuple(_dependent(domain, tree) for tree in measured.trees),
+        network=tuple(_dependent(domain, tree) for tree in sanitized.trees),
         warning="The trees of this release leave some dependence out, and no interval knows of that: in simulations, 95 % "
         "intervals from such sets covered as they say at ε = 10 and clearly less at ε = 2.",
     )
 
 
-def _margins(domain: Domain, plan: Plan, measured: Cascade, sets: list[np.ndarray]) -> tuple[Margin, ...]:
+def _margins(domain: Domain, plan: Plan, sanitized: Cascade, sets: list[np.ndarray]) -> tuple[Margin, ...]:
     return tuple(
         Margin(
             domain.names[j], domain.attributes[j].labels, estimate, error,
             np.mean([np.bincount(codes[:, j], minlength=domain.sizes[j]) for codes in sets], axis=0),
         )
-        for j, estimate, error in margins(plan, measured)
+        for j, estimate, error in margins(plan, sanitized)
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def tree_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.D
     branches, columns = tree.branches()[table["leaf"].to_numpy()], {}
     for attribute, codes in zip(domain.attributes, branches.T, strict=True):
         if (codes >= 0).any():
-            columns[attribute.name] = pd.Categorical.from_codes(codes, list(attribute.labels))
+            columns[attribute.name] = pd.Categorical.from_codes(codes, pd.Index(attribute.labels))
     own = domain.attributes[tree.attribute]
-    columns[own.name] = pd.Categorical.from_codes(table["category"].to_numpy(), list(own.labels))
+    columns[own.name] = pd.Categorical.from_codes(table["category"].to_numpy(), pd.Index(own.labels))
     return pd.DataFrame(columns | {name: table[name].to_numpy() for name in ("estimate", "standard_error")})

@@ -1,4 +1,4 @@
-"""PrivBayes as published, with the right noise: a baseline. What was measured is a cascade of trees of one layer."""
+"""PrivBayes as published, with the right noise: a baseline. What was sanitized is a cascade of trees of one layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.cascade.method import CascadeMethod
-from steps_engine.methods.cascade.tables import read_measured, trees_table
+from steps_engine.methods.cascade.tables import read_sanitized, trees_table
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.privbayes import check
 from steps_engine.methods.privbayes.network import as_tree, elect_network
@@ -43,7 +43,7 @@ class PrivBayesMethod(CascadeMethod):
         return check.check(domain, plan, tables)
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
-        return synthesize_privbayes(domain, plan, read_measured(domain, tables), which_set, randomness)
+        return synthesize_privbayes(domain, plan, read_sanitized(domain, tables), which_set, randomness)
 
 
 PRIVBAYES = PrivBayesMethod()

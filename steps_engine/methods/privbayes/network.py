@@ -31,13 +31,18 @@ def as_tree(domain: Domain, attribute: int, parents: Split) -> AttributeTree:
     return AttributeTree(domain, attribute, splits, (np.array([len(splits) - 1], dtype=np.int32),))
 
 
-def elect_network(domain: Domain, plan: Plan, counts: Counts, randomness: noise.Randomness) -> list[tuple[int, Split]]:
+def elect_network(domain: Domain, plan: Plan, counts: Counts | None, randomness: noise.Randomness) -> list[tuple[int, Split]]:
     """GreedyBayes: a random first attribute, then in each round the best (attribute, parents) among all that are left."""
     sizes = domain.sizes
     most = _most_cells(domain, plan)
-    network = [(int(noise.integers_below(len(sizes), 1, randomness)[0]), ())]
+    network: list[tuple[int, Split]] = [(int(noise.integers_below(len(sizes), 1, randomness)[0]), ())]
+    draws = [draw for draw in plan.draws if draw.kind == "election"]
+    if not draws:
+        return network
+    if counts is None:
+        raise ValueError("the plan elects its network; give it exact counts")
     scores: dict[tuple[int, Split], float] = {}
-    for draw in (draw for draw in plan.draws if draw.kind == "election"):
+    for draw in draws:
         placed = [j for j, _ in network]
         pairs = [pair for j in range(len(sizes)) if j not in placed for pair in _candidates(sizes, j, placed, most)]
         for j, parents in pairs:

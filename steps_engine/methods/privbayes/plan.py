@@ -1,4 +1,4 @@
-"""The plan of PrivBayes: a Bayesian network elected with ε/2, measured with ε/2."""
+"""The plan of PrivBayes: a Bayesian network elected with ε/2, sanitized with ε/2."""
 
 from __future__ import annotations
 

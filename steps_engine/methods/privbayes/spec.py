@@ -10,6 +10,6 @@ from schemas.spec.method import MethodSpec
 
 
 class PrivBayesSpec(MethodSpec):
-    """A Bayesian network of degree 2, elected with ε/2 and measured with ε/2."""
+    """A Bayesian network of degree 2, elected with ε/2 and sanitized with ε/2."""
 
     decomposition: Literal["privbayes"] = Field(default="privbayes", description="A Bayesian network, as a baseline.")

@@ -39,4 +39,5 @@ def _conditional(noisy: np.ndarray) -> np.ndarray:
     """Negative counts cut to 0, each row scaled to 1; a row without counts is uniform."""
     cut = np.maximum(noisy, 0).astype(float)
     total = cut.sum(axis=1, keepdims=True)
-    return np.where(total > 0, cut / np.where(total > 0, total, 1), 1 / noisy.shape[1])
+    shares: np.ndarray = np.where(total > 0, cut / np.where(total > 0, total, 1), 1 / noisy.shape[1])
+    return shares

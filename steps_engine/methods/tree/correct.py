@@ -47,7 +47,8 @@ class ConsistentCounts:
         layers = [listed == d for d in range(int(listed.max()) + 1)]
         estimate, error = table["estimate"].to_numpy(), table["standard_error"].to_numpy()
         cells = None if last is None else WholeCells(node[last], whole[:, last])
-        return cls(*(tuple(values[..., d] for d in layers) for values in (estimate, error, whole)), cells)
+        estimates, errors, numbers = (tuple(values[..., d] for d in layers) for values in (estimate, error, whole))
+        return cls(estimates, errors, numbers, cells)
 
 
 def _rows(depth: int, node: np.ndarray, estimate: np.ndarray, error: np.ndarray, whole: np.ndarray) -> pa.Table:
@@ -75,7 +76,7 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
         for index, table in enumerate(plausible_tables(tree, noisy, plan, randomness)):
             _keep(whole, index, whole_numbers(tree, table, randomness))
     errors = tuple(np.sqrt(variance / plan.measurements) for variance in weights.variance)
-    cells = correct_cells(tree, noisy.cells, whole[-1], plan, randomness) if is_sampled(plan) else None
+    cells = correct_cells(tree, noisy.kept(), whole[-1], plan, randomness) if is_sampled(plan) else None
     return ConsistentCounts(tuple(total / plan.measurements for total in sums), errors, tuple(whole), cells)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from schemas.plan import Plan
+from schemas.plan import ElectionPlan, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import elect, noise_of
 from steps_engine.domain.counting import Counts
@@ -54,12 +54,16 @@ class Utility:
 
 def _minus_aic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
     """−AIC = 2 log L − 2K, K from the public domain. Adding a record moves it by (−2, 0]: PRIVACY.md, aic."""
-    return 2 * log_likelihood(histogram) - 2 * categories
+    score: np.ndarray = 2 * log_likelihood(histogram) - 2 * categories
+    return score
 
 
 def _minus_bic(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
     """−BIC = 2 log L − K log n̂ with a public n̂: the exact size of a node would make the sensitivity grow with K."""
-    return 2 * log_likelihood(histogram) - categories * math.log(expected_rows)
+    if expected_rows is None:
+        raise ValueError("bic needs a public number of rows; give expected_rows in the domain")
+    score: np.ndarray = 2 * log_likelihood(histogram) - categories * math.log(expected_rows)
+    return score
 
 
 def _uneven(histogram: np.ndarray, categories: np.ndarray, expected_rows: int | None) -> np.ndarray:
@@ -72,6 +76,13 @@ UNEVEN = Utility("uneven", _uneven, Fraction(1), monotone=False, in_rows=True, e
 UTILITIES = {utility.name: utility for utility in (AIC, BIC, UNEVEN)}
 
 
+def election_of(plan: Plan) -> ElectionPlan:
+    """What is elected, by a plan that elects."""
+    if plan.election is None:
+        raise ValueError("the plan elects nothing; its layers name their attributes")
+    return plan.election
+
+
 def elect_attributes(
     growth: Growth, counts: Counts, plan: Plan, depth: int, randomness: Randomness, utility: Utility
 ) -> tuple[tuple[Split, ...], np.ndarray]:
@@ -79,7 +90,7 @@ def elect_attributes(
     nodes = growth.open_nodes()
     draw = plan.election_draw(depth)
     scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
-    if plan.election.stop:
+    if election_of(plan).stop:
         scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
     elected = elect(draw, scores[nodes], eligible[nodes], randomness)
     rest, rest_of = growth.remainder()
@@ -97,7 +108,7 @@ def _with_stop(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A last candidate: no further layer, the cells come next. It scores 0; a split what it tells less what it costs.
 
-    Measuring K categories misplaces about ½ Σ E|noise| rows: public, as K and the scale are. One constant for all records is
+    Sanitizing K categories misplaces about ½ Σ E|noise| rows: public, as K and the scale are. One constant for all records is
     taken from each score, so that the spread stays as it is. No price is above MOST_ROWS, which no split is worth: so the
     difference is rounded by GRID/4 at most.
     """
@@ -134,7 +145,7 @@ def elect_groups(domain: Domain, counts: Counts, plan: Plan, randomness: Randomn
     groups, most important first, which telescopes to mean(first) − mean(last). Each mean moves like one score, so for a
     utility of spread s the difference moves within ±s: its spread is 2s. PRIVACY.md, elect_groups.
     """
-    draw, groups = plan.election_draw(0), plan.election.layers
+    draw, groups = plan.election_draw(0), election_of(plan).layers
     importance = np.array(
         [
             float(utility.score(_histogram(counts, j, size), np.array([size]), domain.expected_rows)[0])

@@ -38,7 +38,8 @@ class Growth:
     @property
     def used(self) -> np.ndarray:
         """Bool, nodes × attributes: what each branch was split on."""
-        return self.patterns[self.pattern]
+        used: np.ndarray = self.patterns[self.pattern]
+        return used
 
     def open_nodes(self) -> np.ndarray:
         """Nodes that hold more than one cell and so can be split."""
@@ -111,7 +112,7 @@ class Growth:
             if ends[number] < ends[number + 1]:
                 yield order[ends[number] : ends[number + 1]], attributes
 
-    def _each(self, function: Callable[..., np.ndarray], *arguments) -> np.ndarray:
+    def _each(self, function: Callable[..., np.ndarray], *arguments: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         result = np.empty(self.width, dtype=np.int64)
         for nodes, fixed in self._by_pattern():
             result[nodes] = function(self.space, self.prefix[nodes], fixed, *arguments)

@@ -4,7 +4,7 @@ A margin is a sum of leaves, f = Σ q_leaf·h_leaf with q = 1 where the leaf has
 follows in one pass up the tree, with U = Var(total of the node), c = Cov(f, total), F = Var(f):
     leaf:   U = V, c = q·V, F = q·V                                                  (q is 0 or 1)
     inner:  S = ΣU, C = Σc, G = ΣF over the children; then with the node's own noisy count of variance V
-            U = S − S²/(S+V),  c = C − C·S/(S+V),  F = G − C²/(S+V)                  (V = ∞: not measured, nothing changes)
+            U = S − S²/(S+V),  c = C − C·S/(S+V),  F = G − C²/(S+V)                  (V = ∞: not counted, nothing changes)
 The last line is the best linear update of (total, f) by one more measurement of the total.
 """
 
@@ -21,7 +21,7 @@ MOST_NUMBERS = 50_000_000  # categories × inner nodes that are held at once
 
 
 def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> list[Margin]:
-    """Every attribute with a choice that the tree measures. `estimate` and `whole` (sets × nodes) are per node, root first."""
+    """Every attribute with a choice that the tree counts. `estimate` and `whole` (sets × nodes) are per node, root first."""
     domain, widest = branches.space.domain, max([1, *(len(nodes) for nodes in branches.layers[:-1])])
     end_estimate, end_whole = estimate[1:][branches.end_row], whole.mean(axis=0)[1:][branches.end_row]
     found = []
@@ -41,19 +41,20 @@ def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: in
     category = np.full(sum(len(nodes) for nodes in branches.layers), -1)
     category[branches.end_row] = digit
     start = len(category)
-    total = covariance = margin = None  # U, c, F of the inner nodes of the layer below
+    total, covariance, margin = np.zeros(1), np.zeros((0, size)), np.zeros((0, size))  # U, c, F of the layer below: none yet
     for depth in range(len(branches.layers), 0, -1):
         nodes = branches.layers[depth - 1]
         start -= len(nodes)
         noise = _noise(nodes, plan, depth)
         above = 1 if depth == 1 else len(branches.layers[depth - 2])
         slot = nodes.parent * size + np.maximum(category[start : start + len(nodes)], 0)
-        ends = nodes.leaf | (total is None)
+        ends = nodes.leaf | (depth == len(branches.layers))
         leaves = np.bincount(slot, weights=np.where(ends, noise, 0.0), minlength=above * size).reshape(above, size)
         sums = _sums(nodes, ends, above, noise, leaves, total, covariance, margin)
         known = _root_noise(plan) if depth == 1 else _noise(branches.layers[depth - 2], plan, depth - 1)
         total, covariance, margin = _update(*sums, known)
-    return np.maximum(margin[0], 0.0)
+    variances: np.ndarray = np.maximum(margin[0], 0.0)
+    return variances
 
 
 def _noise(nodes: Nodes, plan: Plan, depth: int) -> np.ndarray:
@@ -68,11 +69,18 @@ def _root_noise(plan: Plan) -> np.ndarray:
 
 
 def _sums(
-    nodes: Nodes, ends: np.ndarray, above: int, noise, leaves, total, covariance, margin
+    nodes: Nodes,
+    ends: np.ndarray,
+    above: int,
+    noise: np.ndarray,
+    leaves: np.ndarray,
+    total: np.ndarray,
+    covariance: np.ndarray,
+    margin: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """S, C and G of the layer above: ends of branches by category, inner nodes by what was found below them."""
     inner = np.flatnonzero(~ends)
-    sums = np.bincount(nodes.parent, weights=noise if total is None else np.where(ends, noise, total), minlength=above)
+    sums = np.bincount(nodes.parent, weights=np.where(ends, noise, total), minlength=above)
     both = [leaves.copy(), leaves.copy()]
     if len(inner):
         first = np.flatnonzero(np.diff(nodes.parent[inner], prepend=-1))
@@ -81,7 +89,9 @@ def _sums(
     return sums, both[0], both[1]
 
 
-def _update(sums: np.ndarray, covariance: np.ndarray, margin: np.ndarray, noise: np.ndarray):
+def _update(
+    sums: np.ndarray, covariance: np.ndarray, margin: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The node's own count taken into account; a leaf of the layer has no children and keeps zeros that nobody reads."""
     whole = sums + noise
     weight = np.where(np.isfinite(whole) & (sums > 0), 1 / np.where(whole > 0, whole, 1.0), 0.0)

@@ -101,7 +101,7 @@ def _must_fit(release: Release, shape: Shape, sparse: bool) -> None:
 
 
 def _below_a_total(shape: Shape) -> Shape:
-    """Sampled cells do not tell how many rows there are, so a layer of one node, everybody, is measured above them."""
+    """Sampled cells do not tell how many rows there are, so a layer of one node, everybody, is counted above them."""
     return Shape(((), *shape.attributes), (1, *shape.nodes), shape.exact, (False, *shape.early))
 
 

@@ -25,7 +25,7 @@ MOST_GROUPS, LARGE_GROUP = 16, 2_000  # cells with a prior of their own: enough 
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _Sanitized:
     """Nodes of one layer whose noise has the same scale. Leaves have a prior; inner nodes follow from their leaves."""
 
     depth: int
@@ -40,10 +40,11 @@ class _Measured:
     def draw(self, randomness: Randomness) -> np.ndarray:
         if self.prior is not None:
             return self.prior.draw(self.noisy, randomness)
-        return self.noisy - self.noise.draw(len(self.noisy), randomness)
+        drawn: np.ndarray = self.noisy - self.noise.draw(len(self.noisy), randomness)
+        return drawn
 
 
-def _parts(tree: Tree, noisy: NoisyCounts, plan: Plan) -> Iterator[_Measured]:
+def _parts(tree: Tree, noisy: NoisyCounts, plan: Plan) -> Iterator[_Sanitized]:
     """Inner nodes layer by layer; leaves in groups that are exchangeable, each with a prior of its own."""
     last = len(tree.layers)  # its nodes have no layer below to follow from: they are leaves, or their cells are sampled
     counts = [np.array([float(noisy.total or 0)]), *(layer[0] for layer in noisy.layers)]
@@ -51,10 +52,10 @@ def _parts(tree: Tree, noisy: NoisyCounts, plan: Plan) -> Iterator[_Measured]:
     for depth, layer in enumerate(tree.layers, start=1):
         for kind, (nodes, noise) in noises_of(layer, depth, plan).items():
             if kind != "leaves" and depth < last:
-                yield _Measured(depth, nodes, counts[depth][nodes], noise, None)
+                yield _Sanitized(depth, nodes, counts[depth][nodes], noise, None)
                 continue
             for alike in _alike(layer, np.arange(len(layer))[nodes], estimates[depth - 1]):
-                yield _Measured(depth, alike, counts[depth][alike], noise, Prior.fit(counts[depth][alike], noise))
+                yield _Sanitized(depth, alike, counts[depth][alike], noise, Prior.fit(counts[depth][alike], noise))
 
 
 def _alike(layer: Layer, nodes: np.ndarray, parents: np.ndarray) -> list[np.ndarray]:
@@ -65,7 +66,7 @@ def _alike(layer: Layer, nodes: np.ndarray, parents: np.ndarray) -> list[np.ndar
 
 
 def plausible_tables(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: Randomness) -> Iterator[list[np.ndarray]]:
-    """m consistent tables, root first; each is one draw of the exact counts given everything that was measured."""
+    """m consistent tables, root first; each is one draw of the exact counts given all noisy counts."""
     parts, variance = list(_parts(tree, noisy, plan)), variances(tree, plan)
     for part in parts:
         variance[part.depth][part.nodes] = part.variances()

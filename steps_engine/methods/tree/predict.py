@@ -17,7 +17,7 @@ from steps_engine.accounting.plans import allowance_of
 from steps_engine.domain.cells import Space
 from steps_engine.methods.protocol import Candidate
 from steps_engine.methods.tree.plan import MOST_BYTES, bytes_of, outline
-from steps_engine.methods.tree.spec import FlatSpec, LayeredSpec, TreeSpec
+from steps_engine.methods.tree.spec import Division, FlatSpec, LayeredSpec, TreeSpec
 
 
 def flat_candidate(release: Release) -> Candidate:
@@ -28,8 +28,8 @@ def tree_candidate(release: Release) -> Candidate | None:
     """The tree is ours unless an order is given: one layer above the cells, shares by the cube-root rule."""
     asked = release.spec.method
     order = asked.named_groups() or top_layer(release.domain)
-    shares = getattr(asked, "shares", None) or "cube_root"
-    return _predicted(release, TreeSpec(order=order, shares=shares, sets=asked.sets)) if order else None
+    shares: Division | None = getattr(asked, "shares", None)
+    return _predicted(release, TreeSpec(order=order, shares=shares or "cube_root", sets=asked.sets)) if order else None
 
 
 def _predicted(release: Release, spec: LayeredSpec) -> Candidate:

@@ -27,6 +27,12 @@ class NoisyCounts:
     total: int | None
     cells: KeptCells | None = None
 
+    def kept(self) -> KeptCells:
+        """`cells`, by a plan that samples them."""
+        if self.cells is None:
+            raise ValueError("the noisy counts hold no sampled cells, and the plan has some; read them as sparse")
+        return self.cells
+
     def to_table(self) -> pa.Table:
         measurements = len(self.layers[0])
         parts = [] if self.total is None else [_rows(0, np.full((measurements, 1), self.total))]

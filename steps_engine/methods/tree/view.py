@@ -147,7 +147,7 @@ def _largest(children: np.ndarray, estimate: np.ndarray) -> np.ndarray:
 def _label(branches: Branches, depth: int, child: int) -> str:
     """The categories that tell a node from its siblings, such as `voted: yes`."""
     nodes, domain = branches.layers[depth], branches.space.domain
-    code, parts = int(nodes.code[child]), []
+    code, parts = int(nodes.code[child]), list[str]()
     for j in reversed(branches.splits[int(nodes.split[child])]):
         code, digit = divmod(code, domain.sizes[j])
         parts.insert(0, f"{domain.names[j]}: {domain.attributes[j].labels[digit]}")
@@ -161,6 +161,6 @@ def layer_counts(domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.D
     columns: dict[str, object] = {}
     for attribute, codes in zip(domain.attributes, tree.branches(layer).T, strict=True):
         if (codes >= 0).any():
-            columns[attribute.name] = pd.Categorical.from_codes(codes, list(attribute.labels))
+            columns[attribute.name] = pd.Categorical.from_codes(codes, pd.Index(attribute.labels))
     columns |= {"estimate": consistent.estimates[layer], "standard_error": consistent.errors[layer]}
     return pd.DataFrame(columns)

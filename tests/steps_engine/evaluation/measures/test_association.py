@@ -45,7 +45,7 @@ def test_p_values_of_several_sets_are_combined_as_li_et_al_print_it():
     assert combined_p_values(d[:, None], np.array([k]))[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_sets_without_spread_and_a_single_set_give_the_plain_p_value():
+def test_sets_without_variance_and_a_single_set_give_the_plain_p_value():
     for m in (1, 5):
         assert combined_p_values(np.full((m, 1), 7.0), np.array([2]))[0] == pytest.approx(chi2.sf(7.0, 2))
 

@@ -54,8 +54,8 @@ def design(tree: Tree) -> np.ndarray:
     return matrix
 
 
-def dense_least_squares(tree: Tree, noisy: list[np.ndarray], spread: list[np.ndarray]):
-    matrix, y, v = design(tree), np.concatenate(noisy).astype(float), np.concatenate(spread)
+def dense_least_squares(tree: Tree, noisy: list[np.ndarray], noise_variance: list[np.ndarray]):
+    matrix, y, v = design(tree), np.concatenate(noisy).astype(float), np.concatenate(noise_variance)
     known = v == 0
     weight = np.where(np.isfinite(v) & ~known, 1 / np.where(known, 1, v), 0.0)
     normal = matrix.T @ (weight[:, None] * matrix)
@@ -71,22 +71,22 @@ def dense_least_squares(tree: Tree, noisy: list[np.ndarray], spread: list[np.nda
     return matrix @ leaves, np.diag(matrix @ cover @ matrix.T)
 
 
-@pytest.mark.parametrize("root", [np.inf, 0.0, 3.7], ids=["total not measured", "total known", "total measured"])
+@pytest.mark.parametrize("root", [np.inf, 0.0, 3.7], ids=["total not counted", "total known", "total counted"])
 @pytest.mark.parametrize("seed", range(12))
 def test_two_passes_equal_dense_least_squares_on_ragged_trees(seed, root):
     rng = np.random.default_rng(seed)
     tree = ragged_tree(rng, depths=2 + seed % 4)
-    spread = [np.array([root]), *(rng.uniform(0.2, 40, len(layer)) for layer in tree.layers)]
+    noise_variance = [np.array([root]), *(rng.uniform(0.2, 40, len(layer)) for layer in tree.layers)]
     noisy = [rng.normal(50, 30, width) for width in tree.widths()]
-    weights = least_squares_weights(tree, spread)
-    expected, expected_variance = dense_least_squares(tree, noisy, spread)
+    weights = least_squares_weights(tree, noise_variance)
+    expected, expected_variance = dense_least_squares(tree, noisy, noise_variance)
     assert np.allclose(np.concatenate(least_squares(tree, weights, noisy)), expected, rtol=0, atol=1e-9)
     assert np.allclose(np.concatenate(weights.variance), expected_variance, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("fanout, depth", [(2, 4), (3, 3), (5, 2)])
 def test_equal_fanout_and_variance_is_hay_et_al(fanout, depth):
-    """Theorem 3 of Hay et al. (2010), root measured: z by their weights, then each child takes 1/b of the residual."""
+    """Theorem 3 of Hay et al. (2010), root counted: z by their weights, then each child takes 1/b of the residual."""
     layers = []
     for d in range(1, depth + 1):
         width = fanout**d

@@ -15,7 +15,7 @@ from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import count_codes
-from steps_engine.domain.encoding import decode, encode, spread
+from steps_engine.domain.encoding import decode, encode, stratified
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import correct
 from steps_engine.methods.tree.sanitize import sanitize
@@ -132,19 +132,19 @@ def test_decoded_values_encode_to_the_same_cells_and_fill_their_bins():
     assert {0, 17} <= set(ages) and ages.min() == 0 and ages.max() <= 99 and len(set(ages)) > 90
 
 
-def test_the_values_of_a_cell_are_spread_over_its_bin():
+def test_the_values_of_a_cell_are_stratified_over_its_bin():
     """One in every k-th of the bin, for each attribute apart; independent draws (the control) leave gaps."""
     cell = np.repeat([7, 3, 11], [1, 50, 200])
-    x, y = spread(cell, SeededRandomness(1)), spread(cell, SeededRandomness(2))
+    x, y = stratified(cell, SeededRandomness(1)), stratified(cell, SeededRandomness(2))
     for size, rows in ((1, cell == 7), (50, cell == 3), (200, cell == 11)):
         assert sorted((x[rows] * size).astype(int)) == list(range(size))
     assert abs(np.corrcoef(x[cell == 11], y[cell == 11])[0, 1]) < 0.28
     assert len(set((uniform(200, SeededRandomness(3)) * 200).astype(int))) < 150
 
 
-def test_no_rows_and_equal_rows_are_spread_too():
-    assert len(spread(np.zeros(0, np.uint64), SeededRandomness(1))) == 0
-    assert 0.4 < spread(np.zeros(1000, np.uint64), SeededRandomness(1)).mean() < 0.6
+def test_no_rows_and_equal_rows_are_stratified_too():
+    assert len(stratified(np.zeros(0, np.uint64), SeededRandomness(1))) == 0
+    assert 0.4 < stratified(np.zeros(1000, np.uint64), SeededRandomness(1)).mean() < 0.6
 
 
 BAD = {
