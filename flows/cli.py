@@ -7,12 +7,21 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
 from flows.runtime.installation import must_be_installed_for
 from schemas.errors import EvidenceBroken, SpecError, StepsError
+
+if TYPE_CHECKING:
+    from tasks.stores.home import Home
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Answer = dict[str, Any]  # one JSON object
+Answered = tuple[Answer, Callable[[Answer], None]]  # and how to print it for people
 
 
 @dataclass
@@ -23,26 +32,13 @@ class Wishes:
     as_json: bool = False
 
 
-class Refusal(click.ClickException):
-    """One of our errors on its way to the terminal: its text on standard error, its exit code to the shell."""
-
-    def __init__(self, error: StepsError, as_json: bool) -> None:
-        super().__init__(str(error))
-        self.exit_code, self.as_json = error.exit_code, as_json
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"steps: {self.message}", err=True)
-        if self.as_json:
-            click.echo(json.dumps({"error": self.message, "exit_code": self.exit_code}, ensure_ascii=False))
-
-
 def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     wishes = context.ensure_object(Wishes)
     if value:
         setattr(wishes, parameter.name, value)
 
 
-def _wishes(command: Callable) -> Callable:
+def _wishes(command: Callable[P, R]) -> Callable[P, R]:
     """--home and --json, before or after the command's name."""
     wish = functools.partial(click.option, callback=_wish, expose_value=False)
     home = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
@@ -50,18 +46,19 @@ def _wishes(command: Callable) -> Callable:
     return home(as_json(command))
 
 
-def _answers(command: Callable[..., tuple[dict, Callable[[dict], None]]]) -> Callable:
+def _answers(command: Callable[P, Answered]) -> Callable[P, None]:
     """A command returns its answer and how to print it for people; our errors become exit codes."""
 
     @click.pass_context
     @functools.wraps(command)
-    def run(context: click.Context, *arguments: Any, **options: Any) -> None:
+    def run(context: click.Context, /, *arguments: P.args, **options: P.kwargs) -> None:
         wishes = context.ensure_object(Wishes)
         try:
             must_be_installed_for(context.command_path.partition(" ")[2])
             answer, show = command(*arguments, **options)
         except StepsError as error:
-            raise Refusal(error, wishes.as_json) from None
+            _refuse(str(error), error.exit_code, wishes.as_json)
+            context.exit(error.exit_code)
         if wishes.as_json:
             click.echo(json.dumps(answer, ensure_ascii=False))
         else:
@@ -71,7 +68,14 @@ def _answers(command: Callable[..., tuple[dict, Callable[[dict], None]]]) -> Cal
     return _wishes(run)
 
 
-def _home():
+def _refuse(why: str, exit_code: int, as_json: bool) -> None:
+    """The text for people on standard error, and for a program as JSON on standard output."""
+    click.echo(f"steps: {why}", err=True)
+    if as_json:
+        click.echo(json.dumps({"error": why, "exit_code": exit_code}, ensure_ascii=False))
+
+
+def _home() -> Home:
     from tasks.stores.home import Home
 
     return Home.from_environment(click.get_current_context().ensure_object(Wishes).home)
@@ -91,7 +95,7 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 @SPEC
 @PERIOD
 @_answers
-def plan(release: Path, period: str | None):
+def plan(release: Path, period: str | None) -> Answered:
     """What a release will draw, its expected error and its cost. Reads no data, charges nothing."""
     from flows.output import json_views, terminal
 
@@ -102,7 +106,7 @@ def plan(release: Path, period: str | None):
 @SPEC
 @PERIOD
 @_answers
-def run(release: Path, period: str | None):
+def run(release: Path, period: str | None) -> Answered:
     """The whole release, from plan to evaluation. Running it again resumes, or returns what was released."""
     from flows.output import terminal
     from flows.runtime import embedded
@@ -123,7 +127,7 @@ def budget() -> None:
 @click.option("--neighbours", type=click.Choice(["add_remove", "substitute"]), default="add_remove", show_default=True)
 @click.option("--unit", default="person", show_default=True, help="Whose privacy the budget protects.")
 @_answers
-def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
+def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str) -> Answered:
     """Add EPSILON to what may be spent on POPULATION. Cannot be undone."""
     from flows.output import json_views, terminal
     from schemas.budget import parse_nanos
@@ -141,7 +145,7 @@ def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str):
 @budget.command()
 @click.argument("population", required=False)
 @_answers
-def show(population: str | None):
+def show(population: str | None) -> Answered:
     """What was granted, charged and is left."""
     from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
@@ -158,7 +162,7 @@ def show(population: str | None):
 @budget.command()
 @click.argument("population", required=False)
 @_answers
-def log(population: str | None):
+def log(population: str | None) -> Answered:
     """Every entry of the ledger, oldest first."""
     from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
@@ -169,7 +173,7 @@ def log(population: str | None):
 
 @budget.command("verify")
 @_answers
-def verify_ledger():
+def verify_ledger() -> Answered:
     """Walk the chain; compare it with the anchor and with the heads in published manifests."""
     from flows.output import terminal
     from flows.output.findings import findings
@@ -183,7 +187,7 @@ def _decision(verdict: str, text: str) -> None:
     @click.argument("name")
     @click.option("--why", default="", help="The reason, kept in the ledger.")
     @_answers
-    def decide(name: str, why: str):
+    def decide(name: str, why: str) -> Answered:
         from flows.output import terminal
         from flows.runtime import embedded
 
@@ -197,7 +201,7 @@ _decision("abandon", "Give up release NAME and delete its exact counts. It stays
 
 @main.command()
 @_answers
-def releases():
+def releases() -> Answered:
     """What was released, in which state, by whom, when, at what cost."""
     from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
@@ -208,7 +212,7 @@ def releases():
 @main.command("show")
 @click.argument("name")
 @_answers
-def show_release(name: str):
+def show_release(name: str) -> Answered:
     """The trail of one release: who, when, what, hashes."""
     from flows.output import json_views, terminal
 
@@ -219,7 +223,7 @@ def show_release(name: str):
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="The signer's public key (PEM), from a source you trust.")
 @_answers
-def verify(folder: Path, key: Path | None):
+def verify(folder: Path, key: Path | None) -> Answered:
     """Re-check a published bundle offline."""
     from flows.output import terminal
     from flows.output.findings import findings
@@ -241,7 +245,7 @@ def verify(folder: Path, key: Path | None):
 @click.option("--sets", type=click.Choice(["split", "shared"]), help="How the sets were made; default: split.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page with pictures there.")
 @_answers
-def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any):
+def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any) -> Answered:
     """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
     from flows.output import terminal
     from steps_engine.evaluation.measures import Options
@@ -258,7 +262,7 @@ def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Pa
 @click.option("--rows", type=click.IntRange(min=1), help="Default: as many as the paper's file.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @_answers
-def data(name: str, out: Path, rows: int | None, seed: int):
+def data(name: str, out: Path, rows: int | None, seed: int) -> Answered:
     """Write a public stand-in (CSV or Parquet by suffix)."""
     from flows.output import terminal
     from tasks.studies.standin import write_standin
@@ -276,7 +280,7 @@ def data(name: str, out: Path, rows: int | None, seed: int):
 @click.option("--domain", type=click.Path(exists=True, dir_okay=False), help="The dataset.yaml of --data.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @_answers
-def study(**asked: Any):
+def study(**asked: Any) -> Answered:
     """Run one of the paper's studies on public data; run again, it goes on where it was."""
     from flows.runtime import embedded_study as study_embedded
 

@@ -11,37 +11,37 @@ from typing import Any
 
 from prefect import flow, runtime, tags
 
+import tasks.stages.build
+import tasks.stages.charge
+import tasks.stages.correct
+import tasks.stages.evaluate
+import tasks.stages.forget
+import tasks.stages.plan
+import tasks.stages.publish
+import tasks.stages.sanitize
+import tasks.stages.validate
 from flows.output import json_views, ui_artifacts
 from flows.runtime import approval
-from flows.runtime.distributed import count_cells, make_records
+from flows.runtime.distributed import discretize, synthesize
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
 from tasks.specs import load_release
 from tasks.stages.audit import must_be_current
-from tasks.stages.build import build_tree
-from tasks.stages.charge import charge
-from tasks.stages.correct import correct
-from tasks.stages.evaluate import evaluate
 from tasks.stages.finished import Finished, find_finished
-from tasks.stages.forget import forget_exact_counts
-from tasks.stages.plan import plan
-from tasks.stages.publish import publish_release
-from tasks.stages.sanitize import sanitize
-from tasks.stages.validate import validate as validate_data
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 
-make_plan = stage("plan", plan)
-validate = stage("validate", validate_data)
-charge_budget = stage("charge", charge)
-grow_tree = stage("build tree", build_tree)
-draw_noise = stage("sanitize", sanitize)
-make_consistent = stage("correct", correct)
-make_public = stage("publish", publish_release)
-compare = stage("evaluate", evaluate)
-forget = stage("forget exact counts", forget_exact_counts)
+plan = stage("plan", tasks.stages.plan.plan)
+validate = stage("validate", tasks.stages.validate.validate)
+charge = stage("charge", tasks.stages.charge.charge)
+build = stage("build tree", tasks.stages.build.build_tree)
+sanitize = stage("sanitize", tasks.stages.sanitize.sanitize)
+correct = stage("correct", tasks.stages.correct.correct)
+publish = stage("publish", tasks.stages.publish.publish_release)
+evaluate = stage("evaluate", tasks.stages.evaluate.evaluate)
+forget = stage("forget exact counts", tasks.stages.forget.forget_exact_counts)
 
 
 def _run_name() -> str:
@@ -69,34 +69,34 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
     asked = _load(path, period)
     ui_artifacts.tag_run(asked)
     with tags(asked.name, asked.domain.population):
-        planned = make_plan(home, asked)
+        planned = plan(home, asked)
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
         validate(home, asked)
-        cells = count_cells(home, asked)
+        cells = discretize(home, asked)
         try:
-            charged = charge_budget(home, asked, planned, cells, ui_artifacts.trail_of_run())
+            charged = charge(home, asked, planned, cells, ui_artifacts.trail_of_run())
         except BudgetRefused as refusal:
             ui_artifacts.tell_refusal(home, asked, refusal)
             raise
         ui_artifacts.show_budget(home, asked)
-        tree = grow_tree(home, asked, planned, cells, charged)
-        noisy = draw_noise(home, asked, planned, cells, tree, charged)
-        consistent = make_consistent(home, asked, planned, tree, noisy)
-        sets = make_records(home, asked, planned, tree, noisy, consistent)
+        tree = build(home, asked, planned, cells, charged)
+        noisy = sanitize(home, asked, planned, cells, tree, charged)
+        consistent = correct(home, asked, planned, tree, noisy)
+        sets = synthesize(home, asked, planned, tree, noisy, consistent)
         public = (tree, noisy, consistent, *sets)
         approval.wait_for_decision(home, asked, planned, public)
-        folder = make_public(home, asked, planned, public)
+        folder = publish(home, asked, planned, public)
         ui_artifacts.show_bundle(folder)
-        compare(home, asked, cells, sets)
+        evaluate(home, asked, cells, sets)
         forget(home, asked)
         return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
 
 
 def _found(home: Home, asked: Release, planned: Reference, finished: Finished) -> dict[str, Any]:
     """The release as it was published, checked again; exact counts that a killed run left go."""
-    folder = make_public(home, asked, planned, finished.public)
+    folder = publish(home, asked, planned, finished.public)
     ui_artifacts.show_bundle(folder)
     forget(home, asked)
     return json_views.outcome(home, asked, folder, charged=False, charges=finished.charges)

@@ -41,7 +41,8 @@ def wait_for_decision(home: Home, release: Release, plan: Reference, public: Seq
         asked = f"Publish **{release.name}**? What would be published lies in `{folder}`: see `index.html` and `manifest.json`."
         answer = suspend_flow_run(wait_for_input=Decision.with_initial_data(description=asked), key="approval", timeout=None)
         decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)
-    if ledger.decision(release.name).kind == "reject":
+    decision = ledger.decision(release.name)
+    if decision is None or decision.kind == "reject":
         raise SpecError(f'release "{release.name}" was rejected: it stays charged and is never published.')
 
 

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 from prefect import unmapped
 
+import tasks.reading.partial_counts
+import tasks.stages.discretize
+import tasks.stages.synthesize
 from flows.runtime.progress import announce
 from flows.runtime.stages import stage
 from flows.runtime.task_runners import all_of, hand_out, on_workers
 from schemas.spec.release import Release
-from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
-from tasks.stages.discretize import discretize, discretize_parts
-from tasks.stages.synthesize import set_numbers, synthesize, synthesize_set
+from tasks.reading.partial_counts import room_for_parts, shares_of_source
+from tasks.stages.synthesize import set_numbers
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 
-count_all = stage("discretize", discretize)
-count_some = stage("count files", count_part)
-add_up = stage("discretize", discretize_parts)
-make_sets = stage("synthesize", synthesize)
-make_set = stage("synthesize", synthesize_set).with_options(task_run_name="synthesize {number}")
+discretize_all = stage("discretize", tasks.stages.discretize.discretize)
+count_part = stage("count files", tasks.reading.partial_counts.count_part)
+discretize_parts = stage("discretize", tasks.stages.discretize.discretize_parts)
+synthesize_all = stage("synthesize", tasks.stages.synthesize.synthesize)
+synthesize_set = stage("synthesize", tasks.stages.synthesize.synthesize_set).with_options(task_run_name="synthesize {number}")
 
 
-def count_cells(home: Home, release: Release) -> Reference:
+def discretize(home: Home, release: Release) -> Reference:
     """The occupied cells: the same table, whoever counts."""
     shares = shares_of_source(release) if on_workers() else []
     if len(shares) < 2:
-        return count_all(home, release)
+        return discretize_all(home, release)
     announce("count files")
     with room_for_parts(home, release, len(shares)) as parts:
-        all_of(hand_out(count_some, unmapped(home), unmapped(release), shares, parts))
-        return add_up(home, release, parts)
+        all_of(hand_out(count_part, unmapped(home), unmapped(release), shares, parts))
+        return discretize_parts(home, release, parts)
 
 
-def make_records(home: Home, release: Release, *made: Reference) -> tuple[Reference, ...]:
+def synthesize(
+    home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference
+) -> tuple[Reference, ...]:
     """The synthetic sets, from the plan, the tree and the counts."""
     if not on_workers():
-        return make_sets(home, release, *made)
+        return synthesize_all(home, release, plan, tree, noisy, consistent)
     announce("synthesize")
-    same = [unmapped(each) for each in (home, release, *made)]
-    return tuple(all_of(hand_out(make_set, *same, list(set_numbers(home, made[0])))))
+    same = [unmapped(each) for each in (home, release, plan, tree, noisy, consistent)]
+    return tuple(all_of(hand_out(synthesize_set, *same, list(set_numbers(home, plan)))))

@@ -23,7 +23,8 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
             from flows.study import study
 
             start_server()
-            return study(**asked)
+            answer: dict[str, Any] = study(**asked)
+            return answer
     except StepsError:
         raise
     except KeyboardInterrupt:

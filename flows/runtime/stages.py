@@ -12,7 +12,7 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
@@ -23,14 +23,26 @@ from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 RETRIES = 3
 
+
+class Kept(TypedDict):
+    """What Prefect is told to keep of a run."""
+
+    persist_result: bool
+    log_prints: bool
+    result_serializer: str
+
+
 # Prefect writes a failed flow's exception to its storage whatever persist_result says: as text then, not as a pickle.
-NOTHING_KEPT = {"persist_result": False, "log_prints": False, "result_serializer": "json"}
+NOTHING_KEPT: Final[Kept] = {"persist_result": False, "log_prints": False, "result_serializer": "json"}
 
 
-def stage(name: str, function: Callable[..., Any]) -> Task:
-    """The function as a task. Its first argument is the home; the store, not Prefect, remembers what it made."""
+def stage(name: str, function: Callable[Concatenate[Home, P], R]) -> Task[Concatenate[Home, P], R]:
+    """The function as a task of the same signature, home first; the store, not Prefect, remembers what it made."""
     return task(
         name=name,
         task_run_name=name,
@@ -43,9 +55,9 @@ def stage(name: str, function: Callable[..., Any]) -> Task:
     )(_announced(name, fit_for_public(name, function)))
 
 
-def _announced(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _announced(name: str, function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
-    def run(*arguments: Any, **named: Any) -> Any:
+    def run(*arguments: P.args, **named: P.kwargs) -> R:
         announce(name)
         return function(*arguments, **named)
 
@@ -57,11 +69,11 @@ def worth_a_retry(_task: Any, _run: Any, state: Any) -> bool:
     return isinstance(state.data, InfrastructureFault)
 
 
-def fit_for_public(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def fit_for_public(name: str, function: Callable[Concatenate[Home, P], R]) -> Callable[Concatenate[Home, P], R]:
     """The function, with every exception replaced by one whose text, cause and context hold no confidential value."""
 
     @functools.wraps(function)
-    def guarded(home: Home, *arguments: Any, **named: Any) -> Any:
+    def guarded(home: Home, /, *arguments: P.args, **named: P.kwargs) -> R:
         try:
             return function(home, *arguments, **named)
         except Exception as error:

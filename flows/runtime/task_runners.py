@@ -9,8 +9,9 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import Any, TypeVar
 
 from prefect import Task, get_client
 from prefect.context import FlowRunContext
@@ -23,10 +24,12 @@ from flows.runtime.interrupts import unheard_by_children
 from schemas.errors import InfrastructureFault, SpecError
 from tasks.studies.process_pool import cores
 
+R = TypeVar("R")
+
 SETTING = "STEPS_DASK"
 
 
-def task_runner() -> TaskRunner:
+def task_runner() -> TaskRunner[Any]:
     """Unset: this process. `local:N`: N worker processes of our own. An address: the workers of the scheduler there."""
     asked = os.environ.get(SETTING, "")
     if not asked:
@@ -35,12 +38,12 @@ def task_runner() -> TaskRunner:
     if not local and not re.fullmatch(r"(tcp|tls)://[^/\s]+:[0-9]+", asked):
         raise SpecError(f"{SETTING} is {asked!r}; leave it unset, or write local:2, tcp://host:port or tls://host:port.")
     try:
-        from prefect_dask import DaskTaskRunner
+        from prefect_dask.task_runners import DaskTaskRunner
     except ImportError:
         raise SpecError(f'{SETTING} is set and prefect-dask is missing; pip install "steps-release[dask]".') from None
     if not local:
         return DaskTaskRunner(address=asked)
-    return DaskTaskRunner(cluster_class=_local_cluster, cluster_kwargs={"workers": int(local[1])})
+    return DaskTaskRunner(cluster_class=partial(_local_cluster, int(local[1])))
 
 
 def _local_cluster(workers: int) -> Any:
@@ -51,7 +54,7 @@ def _local_cluster(workers: int) -> Any:
     dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []})  # pages show tasks
     resource_tracker.ensure_running()  # started later, it would unblock Ctrl-C
     with unheard_by_children():
-        return LocalCluster(
+        return LocalCluster(  # type: ignore[no-untyped-call]  # distributed annotates no constructor
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
@@ -65,10 +68,11 @@ def _local_cluster(workers: int) -> Any:
 
 def on_workers() -> bool:
     """Whether the running flow's tasks go to other processes, perhaps on other hosts."""
-    return not isinstance(FlowRunContext.get().task_runner, ThreadPoolTaskRunner)
+    running = FlowRunContext.get()
+    return running is not None and not isinstance(running.task_runner, ThreadPoolTaskRunner)
 
 
-def hand_out(task: Task, *arguments: Any) -> list[PrefectFuture]:
+def hand_out(task: Task[..., R], *arguments: Any) -> list[PrefectFuture[R]]:
     """The task mapped over its arguments. Workers report to the server that this flow reports to, even if it is our own."""
     if not on_workers():
         return task.map(*arguments)
@@ -84,19 +88,19 @@ def hand_out(task: Task, *arguments: Any) -> list[PrefectFuture]:
     raise InfrastructureFault(f"the Dask cluster of {SETTING} cannot be reached ({kind}). Start it, then run again.")
 
 
-def as_finished(futures: Iterable[PrefectFuture]) -> Iterator[Any]:
+def as_finished(futures: Iterable[PrefectFuture[R]]) -> Iterator[R]:
     """Results in the order in which they come; the first failure is raised."""
     return (_result(future) for future in as_completed(list(futures)))
 
 
-def all_of(futures: list[PrefectFuture]) -> list[Any]:
+def all_of(futures: list[PrefectFuture[R]]) -> list[R]:
     """Results in the order of the tasks, or the first failure once no task is running any more."""
     for future in futures:
         future.wait()
     return [_result(future) for future in futures]
 
 
-def _result(future: PrefectFuture) -> Any:
+def _result(future: PrefectFuture[R]) -> R:
     try:
         return future.result()
     except Exception as error:
