@@ -30,7 +30,7 @@ from schemas.spec.release import Release
 from tasks.specs import load_release
 from tasks.stages.audit import must_be_current
 from tasks.stages.finished import Finished, find_finished
-from tasks.stores.artifacts import Reference
+from tasks.stages.references import PlanReference
 from tasks.stores.home import Home
 
 plan = stage("plan", tasks.stages.plan.plan)
@@ -94,7 +94,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
 
 
-def _found(home: Home, asked: Release, planned: Reference, finished: Finished) -> dict[str, Any]:
+def _found(home: Home, asked: Release, planned: PlanReference, finished: Finished) -> dict[str, Any]:
     """The release as it was published, checked again; exact counts that a killed run left go."""
     folder = publish(home, asked, planned, finished.public)
     ui_artifacts.show_bundle(folder)

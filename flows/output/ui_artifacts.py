@@ -22,7 +22,8 @@ from schemas.errors import BudgetRefused
 from schemas.spec.release import Release
 from steps_engine.methods.registry import method_of
 from tasks.stages.plan import load_plan
-from tasks.stores.artifacts import Reference, Store
+from tasks.stages.references import PlanReference
+from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 
@@ -45,7 +46,7 @@ def trail_of_run() -> dict[str, Any]:
     return {"flow_run": str(runtime.flow_run.id), "deployment": runtime.deployment.id, "versions": versions}
 
 
-def show_plan(home: Home, plan: Reference) -> None:
+def show_plan(home: Home, plan: PlanReference) -> None:
     """The plan as a table and as a picture; numbers as text, as they were computed."""
     planned = load_plan(Store(home), plan)
     sketch = method_of(planned).sketch(planned)

@@ -13,6 +13,7 @@ from schemas.errors import SpecError, WaitingForApproval
 from schemas.spec.release import Release
 from tasks.stages.decide import decide
 from tasks.stages.publish import preview_release
+from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -26,7 +27,7 @@ class Decision(RunInput):
     why: str = ""
 
 
-def wait_for_decision(home: Home, release: Release, plan: Reference, public: Sequence[Reference]) -> None:
+def wait_for_decision(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> None:
     """Returns once the release may be published. Embedded, the run ends here; a deployment's run is suspended."""
     if release.spec.approval == "none":
         return

@@ -12,8 +12,15 @@ from flows.runtime.stages import stage
 from flows.runtime.task_runners import all_of, hand_out, on_workers
 from schemas.spec.release import Release
 from tasks.reading.partial_counts import room_for_parts, shares_of_source
+from tasks.stages.references import (
+    CellsReference,
+    ConsistentReference,
+    NoisyReference,
+    PlanReference,
+    SetReference,
+    StructureReference,
+)
 from tasks.stages.synthesize import set_numbers
-from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 
 discretize_all = stage("discretize", tasks.stages.discretize.discretize)
@@ -23,7 +30,7 @@ synthesize_all = stage("synthesize", tasks.stages.synthesize.synthesize)
 synthesize_set = stage("synthesize", tasks.stages.synthesize.synthesize_set).with_options(task_run_name="synthesize {number}")
 
 
-def discretize(home: Home, release: Release) -> Reference:
+def discretize(home: Home, release: Release) -> CellsReference:
     """The occupied cells: the same table, whoever counts."""
     shares = shares_of_source(release) if on_workers() else []
     if len(shares) < 2:
@@ -35,8 +42,13 @@ def discretize(home: Home, release: Release) -> Reference:
 
 
 def synthesize(
-    home: Home, release: Release, plan: Reference, tree: Reference, noisy: Reference, consistent: Reference
-) -> tuple[Reference, ...]:
+    home: Home,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+) -> tuple[SetReference, ...]:
     """The synthetic sets, from the plan, the tree and the counts."""
     if not on_workers():
         return synthesize_all(home, release, plan, tree, noisy, consistent)
