@@ -9,7 +9,6 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
@@ -43,7 +42,8 @@ def task_runner() -> TaskRunner[Any]:
         raise SpecError(f'{SETTING} is set and prefect-dask is missing; pip install "steps-release[dask]".') from None
     if not local:
         return DaskTaskRunner(address=asked)
-    return DaskTaskRunner(cluster_class=partial(_local_cluster, int(local[1])))
+    workers = {"workers": int(local[1])}
+    return DaskTaskRunner(cluster_class=_local_cluster, cluster_kwargs=workers)  # type: ignore[arg-type]  # it is called with these
 
 
 def _local_cluster(workers: int) -> Any:
