@@ -18,14 +18,14 @@ from flows.runtime.distributed import synthesize
 from schemas.plan import Plan
 from schemas.spec.release import Release
 from tasks.stages.charge import ChargedPlan
-from tasks.stores.artifacts import Reference
+from tasks.stages.references import CellsReference, NoisyReference, PlanReference, StructureReference
 from tasks.stores.home import Home
 
 
-def flow(home: Home, asked: Release, planned: Reference, cells: Reference, plan: Plan, folder: Path) -> Path:
+def flow(home: Home, asked: Release, planned: PlanReference, cells: CellsReference, plan: Plan, folder: Path) -> Path:
     charged: ChargedPlan = charge(home, asked, planned, cells, {})
-    tree: Reference = build(home, asked, planned, cells, charged)
-    noisy: Reference = sanitize(home, asked, planned, cells, tree, charged)
+    tree: StructureReference = build(home, asked, planned, cells, charged)
+    noisy: NoisyReference = sanitize(home, asked, planned, cells, tree, charged)
     consistent = correct(home, asked, planned, tree, noisy)
     sets = synthesize(home, asked, planned, tree, noisy, consistent)
 """
@@ -36,6 +36,8 @@ WRONG = {
     "sanitizing with a reference in place of the charge": "sanitize(home, asked, planned, cells, tree, planned)",
     "building without a charge": "build(home, asked, planned, cells)",
     "a path in place of a reference": "correct(home, asked, planned, folder, noisy)",
+    "one reference in place of another": "correct(home, asked, planned, noisy, tree)",
+    "exact counts in place of noisy ones": "correct(home, asked, planned, tree, cells)",
     "what was charged in place of a reference": "synthesize(home, asked, planned, tree, noisy, charged)",
     "one set in place of all": "evaluate(home, asked, cells, consistent)",
     "a path in place of the home": "publish(folder, asked, planned, sets)",
