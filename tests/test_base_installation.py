@@ -15,8 +15,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.test_frozen import unpacked
+
 ROOT = Path(__file__).parents[1]
-BUNDLE = ROOT / "tests/frozen/0.1.0/bundles/tree-given"
+KEY = ROOT / "tests/frozen/0.1.0/bundles/tree-given.pub"
 OURS = ("flows", "tasks", "steps_engine", "schemas")
 STEPS = "from flows.cli import main; main(prog_name='steps')"
 NOTEBOOK = """
@@ -109,14 +111,14 @@ def test_the_engine_the_schemas_and_the_verifier_import_nothing_of_the_pipeline(
     assert done.returncode == 0, done.stderr
 
 
-def test_a_bundle_verifies_on_the_base(run: Run):
-    done = run(STEPS, "verify", BUNDLE, "--key", BUNDLE.with_suffix(".pub"), "--json")
+def test_a_bundle_verifies_on_the_base(run: Run, tmp_path: Path):
+    done = run(STEPS, "verify", unpacked("tree-given", tmp_path, "bundles"), "--key", KEY, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"ok": True, "problems": [], "notes": []}
 
 
 def test_a_spoilt_bundle_does_not_verify_on_the_base(run: Run, tmp_path: Path):
-    copy = Path(shutil.copytree(BUNDLE, tmp_path / "copy"))
+    copy = unpacked("tree-given", tmp_path, "bundles")
     (copy / "synthetic-1.csv").write_text("voted\nyes\n")
     done = run(STEPS, "verify", copy)
     assert done.returncode == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -39,8 +38,9 @@ def _silent() -> None:
     silent_gx()
 
 
-def unpacked(name: str, place: Path) -> Path:
-    with tarfile.open(FROZEN / "homes" / f"{name}.tar.gz") as archive:
+def unpacked(name: str, place: Path, kind: str = "homes") -> Path:
+    """A home, or a bundle, as it was frozen."""
+    with tarfile.open(FROZEN / kind / f"{name}.tar.gz") as archive:
         archive.extractall(place, filter="tar")  # "data" would loosen the modes of folders
     return place / name
 
@@ -82,20 +82,20 @@ def draws(home: Home) -> dict[tuple[str, str], str]:
 
 
 @pytest.mark.parametrize("name", BUNDLES)
-def test_a_bundle_of_an_earlier_version_still_verifies(name: str):
-    assert verify_bundle(FROZEN / "bundles" / name, FROZEN / "bundles" / f"{name}.pub") == []
+def test_a_bundle_of_an_earlier_version_still_verifies(name: str, tmp_path: Path):
+    assert verify_bundle(unpacked(name, tmp_path, "bundles"), FROZEN / "bundles" / f"{name}.pub") == []
 
 
-def test_there_are_bundles_of_every_kind():
+def test_there_are_bundles_of_every_kind(tmp_path: Path):
     assert len(BUNDLES) == 16
-    said = [json.loads((FROZEN / "bundles" / name / "plan.json").read_bytes())["decomposition"] for name in BUNDLES]
+    plans = (unpacked(name, tmp_path, "bundles") / "plan.json" for name in BUNDLES)
+    said = [json.loads(plan.read_bytes())["decomposition"] for plan in plans]
     assert set(said) == {"tree", "flat", "uh", "cascade", "privbayes"}
 
 
 @pytest.mark.parametrize("name", BUNDLES)
 def test_a_bundle_of_an_earlier_version_that_was_changed_is_still_found_out(name: str, tmp_path: Path):
-    copy = tmp_path / name
-    shutil.copytree(FROZEN / "bundles" / name, copy)
+    copy = unpacked(name, tmp_path, "bundles")
     manifest = (copy / "manifest.json").read_text()
     (copy / "manifest.json").write_text(manifest.replace('"hidden":"', '"hidden":"0', 1))
     assert verify_bundle(copy, FROZEN / "bundles" / f"{name}.pub")

@@ -1,1 +1,0 @@
-XwLxqWlmlWhCWaTd4pl3EMhNtgLfCYOghf/Ltm0lohsVYkH7Q7ctd/G4+ItfU8IO+SolNExA3ESXBOhFyuuCAg==

@@ -1,1 +1,0 @@
-hYSmk2iRdZzI0jiOqDC/3DzZok02ZkzkLm4pjMOI+gFE2W4vj7AZctVixS1/bYw1plsUnu6ngSxciLqhzpyRBw==

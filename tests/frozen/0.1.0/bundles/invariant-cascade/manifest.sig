@@ -1,1 +1,0 @@
-XlXbtZszOEg4ziR4O533Kt0tibPdEo4c00kS8wO0NxovqnOB1G0yEAr+g1GaZtkuZBLrsGteGSkuOTDcpDx2Bw==

@@ -1,1 +1,0 @@
-87fJxwirQ+rLgUfaebmXZ8X7TytN/D174dlky84qaH+gsCz+MuiNnaVAwWIxLy3OWnCLyueOJQFyvuNQT4uPCQ==

@@ -1,1 +1,0 @@
-B2HCSJCNoN4YW/AgXm1Bt0ad6DgB+1iL5RroreAxvo23pKnEpfwvMgM96BPlFsivxsGLe3zTFeZdJc9AjD27Cg==

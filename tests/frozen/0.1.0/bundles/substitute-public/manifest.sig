@@ -1,1 +1,0 @@
-xLgG/KMzue3aXOJsy7BbiWgzLg8pdoizun5hYYW1RMh7w5M6vGo9nTrH0mM/fTVsiSPE8nc97b7B1MwBVoVLDQ==

@@ -1,1 +1,0 @@
-6NVg12nqQd0WrDYI8fULEn0mmaa0JM/rtewYlk6w44yxkaqfhKvy2y8mavq0s5rE8uUIcjP+Q2XhXxFa/OOABA==

@@ -1,1 +1,0 @@
-9qjzEovTUJHtEr5ammHKZkmi3/yvwYFu/UhEH2x9vxCjZuKKjo7t+JhFXCn6vDnbGNyjrD2wQdjfbJTlR4glBw==

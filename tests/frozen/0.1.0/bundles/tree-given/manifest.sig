@@ -1,1 +1,0 @@
-Bd2yL4zFiqY9j1uZhQHdMfvsbuPAF6Am3wmWqNgZeJ4DkbAV/Xgldb2q/heu1mwLmNZJrsVPkFvj1d8mSz/xDw==

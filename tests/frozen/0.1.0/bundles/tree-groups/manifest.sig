@@ -1,1 +1,0 @@
-PqCokyRRx7UjyXOTcS/J+2eleeMpUWZDFjuIMhAhhPHG9zgVI46gf85GHbZnjFFSaJypPodbX+wL2pA96aSDAQ==

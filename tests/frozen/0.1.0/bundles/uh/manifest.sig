@@ -1,1 +1,0 @@
-dN/yJSKhRfn0Hhle3eP7QQv8Rt/JsKVkiv1GWFrEj/e18F+iRgZ4VrJNw1qUIQjegZa3bDIk+xWUnTAvyRQ8BA==
