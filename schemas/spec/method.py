@@ -76,7 +76,7 @@ def _read(value: Any) -> MethodSpec:
         raise ValueError("method is written as `key: value` lines, such as decomposition: auto")
     name = value.get("decomposition", DEFAULT)
     if name not in METHOD_SPECS:
-        known = ", ".join(sorted(METHOD_SPECS))
+        known = ", ".join(sorted(METHOD_SPECS)) or "none: import steps_engine.methods, which registers them"
         raise problem_at(("decomposition",), f"there is no decomposition {name!r}; known are {known}")
     try:
         return METHOD_SPECS[name].model_validate({"decomposition": name, **value})

@@ -39,7 +39,6 @@ class CountMechanism:
     """
 
     name: str
-    words: str
     prices: Mapping[str, Price]
     largest_scale: int
     draw: Callable[[Fraction, int, noise.Randomness], np.ndarray]
@@ -64,7 +63,6 @@ class ElectionMechanism:
     """A private choice among candidates by their scores."""
 
     name: str
-    words: str
     prices: Mapping[str, Price]
     elect: Elect
 
@@ -77,7 +75,6 @@ def _threshold(scale: Fraction, chance: float) -> int:
 
 TWO_SIDED_GEOMETRIC = CountMechanism(
     name="two_sided_geometric",
-    words="two-sided geometric noise (the exact discrete Laplace) on counts",
     prices={PURE.name: _BY_RATIO},
     largest_scale=noise.LARGEST_SCALE,
     draw=noise.two_sided_geometric,
@@ -90,18 +87,8 @@ TWO_SIDED_GEOMETRIC = CountMechanism(
 )
 COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC,)}
 
-PERMUTE_AND_FLIP = ElectionMechanism(
-    "permute_and_flip",
-    "permute-and-flip elections of the attribute that splits a node",
-    {PURE.name: _BY_RATIO},
-    noise.permute_and_flip,
-)
-EXPONENTIAL = ElectionMechanism(
-    "exponential",
-    "exponential-mechanism elections of the attribute that splits a node",
-    {PURE.name: _BY_RATIO},
-    noise.exponential_mechanism,
-)
+PERMUTE_AND_FLIP = ElectionMechanism("permute_and_flip", {PURE.name: _BY_RATIO}, noise.permute_and_flip)
+EXPONENTIAL = ElectionMechanism("exponential", {PURE.name: _BY_RATIO}, noise.exponential_mechanism)
 ELECTIONS = {mechanism.name: mechanism for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)}
 
 

@@ -32,10 +32,10 @@ def voter_tables(figures: pd.DataFrame) -> Tables:
 def _means(figures: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard deviation over repeats; log ε to 6 decimals, missing for yardsticks."""
     keys = ["method", "epsilon", "measure", "which"]
-    spread = figures.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
-    spread = spread.rename(columns={"mean": "value", "std": "deviation", "count": "repeats"})
-    logs = spread["epsilon"].map(log_epsilon)
-    return _in_order(spread.assign(log_epsilon=logs))
+    summary = figures.groupby(keys, sort=False)["value"].agg(["mean", "std", "count"]).reset_index()
+    summary = summary.rename(columns={"mean": "value", "std": "deviation", "count": "repeats"})
+    logs = summary["epsilon"].map(log_epsilon)
+    return _in_order(summary.assign(log_epsilon=logs))
 
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
@@ -87,9 +87,9 @@ def simulation_tables(figures: pd.DataFrame) -> Tables:
 
 def _overview(coefficients: pd.DataFrame, prediction: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Per scenario: mean |bias|, root of the mean squared error over coefficients, mean coverage, prediction RMSE."""
-    spread = coefficients.assign(absolute=coefficients["bias"].abs(), squared=coefficients["rmse"] ** 2)
+    errors = coefficients.assign(absolute=coefficients["bias"].abs(), squared=coefficients["rmse"] ** 2)
     chosen = {"bias": ("absolute", "mean"), "rmse": ("squared", "mean"), "coverage": ("coverage", "mean")}
-    means = spread.groupby(keys, sort=False).agg(**chosen).reset_index()
+    means = errors.groupby(keys, sort=False).agg(**chosen).reset_index()
     joined = means.assign(rmse=means["rmse"] ** 0.5).merge(prediction.rename(columns={"rmse": "prediction"}), on=keys)
     place = {name: i for i, name in enumerate(known(SIMULATION))}
     order = joined.assign(place=joined["method"].map(place), value=pd.to_numeric(joined["epsilon"]))
