@@ -15,6 +15,9 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+LARGEST_SCALE = 2**40
+GRID = Fraction(1, 2**20)  # scores are floored to whole multiples of this public step
+SCORE_LIMIT = 2**40
 BASE = 256  # a scale above DIRECT is split into digits of this base
 DIRECT = 32
 WIDEST = 2**54  # digits are split off below this width, so that blocks and digits together stay below 2^62
@@ -29,7 +32,7 @@ _GUARD = 20  # decimal digits spent on rounding and cancellation
 
 def exp_minus(x: Fraction, digits: int) -> Decimal:
     """exp(−x) for rational x ≥ 0, relative error below 10^−digits: Decimal rounds quotient and exp correctly."""
-    context = _context(digits + 3 + len(str(int(x))))
+    context = context_of(digits + 3 + len(str(int(x))))
     return context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
 
 
@@ -41,7 +44,7 @@ def floor_of(real: Callable[[int], Decimal], bits: int) -> int:
     """
     digits = _GUARD + 10 + bits // 3
     while True:
-        context = _context(digits)
+        context = context_of(digits)
         scaled = context.multiply(real(digits), 1 << bits)
         margin = context.scaleb(scaled, _GUARD + 1 - digits)
         low, high = int(context.subtract(scaled, margin)), int(context.add(scaled, margin))
@@ -50,7 +53,14 @@ def floor_of(real: Callable[[int], Decimal], bits: int) -> int:
         digits *= 2
 
 
-def _context(digits: int) -> Context:
+def near_to(real: Callable[[int], Decimal], bits: int) -> int:
+    """A whole number less than 1 from 2^bits·t, 0 ≤ t ≤ 1, where real(digits) is t as for floor_of."""
+    digits = _GUARD + 10 + bits // 3
+    return round(context_of(digits + bits).multiply(real(digits), 1 << bits))
+
+
+def context_of(digits: int) -> Context:
+    """Decimal arithmetic in so many digits, with exponents as far as they go."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
@@ -98,13 +108,13 @@ def tabulate(law: Law) -> Table:
 
 def _block_tail(scale: Fraction, width: int, k: int, digits: int) -> Decimal:
     """Tails of ⌊X/width⌋: P(X < width·k) = α^(1 − width·k)/(1 + α), P(X ≥ width·k) = α^(width·k)/(1 + α)."""
-    steps, context = 1 - width * k if k <= 0 else width * k, _context(digits)
+    steps, context = 1 - width * k if k <= 0 else width * k, context_of(digits)
     return context.divide(exp_minus(steps / scale, digits), context.add(1, exp_minus(1 / scale, digits)))
 
 
 def _digit_tail(power: Power, k: int, digits: int) -> Decimal:
     """P(D ≥ k) = (β^k − β^256)/(1 − β^256) for a base-256 digit D of a geometric number, power(k, digits) = β^k."""
-    end, context = power(BASE, digits), _context(digits)
+    end, context = power(BASE, digits), context_of(digits)
     return context.divide(context.subtract(power(k, digits), end), context.subtract(1, end))
 
 
@@ -116,7 +126,7 @@ def _noise_power(scale: Fraction, k: int, digits: int) -> Decimal:
 def _miss_power(scale: Fraction, threshold: int, k: int, digits: int) -> Decimal:
     """(1 − q)^k with q = P(X ≥ threshold) = α^threshold/(1 + α): k noises in a row that stay below the threshold."""
     spare = math.ceil(threshold / scale) + len(str(k)) + 3  # digits that a small q, and a large k, would cost
-    context = _context(digits + spare)
+    context = context_of(digits + spare)
     chance = context.divide(exp_minus(threshold / scale, context.prec), context.add(1, exp_minus(1 / scale, context.prec)))
     return context.power(context.subtract(1, chance), k)
 
@@ -152,8 +162,12 @@ def excess_tables(scale: Fraction) -> tuple[Table, ...]:
 @lru_cache(maxsize=32)
 def gap_tables(scale: Fraction, threshold: int, end: int) -> tuple[Table, ...]:
     """How many noises in a row stay below the threshold: P(G ≥ k) = (1 − q)^k; all that lies beyond `end` is one value."""
-    power = partial(_miss_power, scale, threshold)
-    digits, width = _digit_tables(power, 1 / chance_of_reaching(scale, threshold), min(end, WIDEST))
+    return gap_tables_of(partial(_miss_power, scale, threshold), 1 / chance_of_reaching(scale, threshold), end)
+
+
+def gap_tables_of(power: Power, mean: float, end: int) -> tuple[Table, ...]:
+    """A geometric number with P(G ≥ k) = power(k), all that lies beyond `end` being one value."""
+    digits, width = _digit_tables(power, mean, min(end, WIDEST))
     return tabulate(Law(partial(_stretched, power, width), 0, end // width + 1)), *digits
 
 
@@ -188,6 +202,25 @@ def probability(value: np.ndarray, scale: Fraction) -> np.ndarray:
     return result
 
 
+def must_be_scale(scale: Fraction, largest: int = LARGEST_SCALE) -> None:
+    """Refuse what is not an exact number in reach of a draw."""
+    if not isinstance(scale, Fraction):
+        raise TypeError(f"a noise scale is an exact Fraction; found {type(scale).__name__}")
+    if not 0 < scale <= largest:
+        raise ValueError(f"a noise scale lies above 0 and at most at 2^{largest.bit_length() - 1}; found {scale}")
+
+
+def losses(scores: np.ndarray, eligible: np.ndarray) -> np.ndarray:
+    """best − score in whole multiples of GRID, 0 where not eligible."""
+    if scores.ndim != 2 or scores.shape != eligible.shape or not eligible.any(axis=1).all():
+        raise ValueError("an election takes scores and eligibility of one shape, with an eligible column in each row")
+    if not (np.abs(scores[eligible]) < SCORE_LIMIT).all():
+        raise ValueError("an eligible score is not finite, or not below 2^40; check the utility")
+    units = np.floor(np.where(eligible, scores, 0.0) * GRID.denominator).astype(np.int64)
+    best = np.where(eligible, units, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
+    return np.where(eligible, best - units, 0)
+
+
 def chances(losses: np.ndarray, rate: Fraction) -> np.ndarray:
     """exp(−loss·rate) in double precision, within EXP_ERROR: the first look of a coin toss."""
     return np.exp(losses * -float(rate))
@@ -211,7 +244,7 @@ def must_have_a_good_exp() -> None:
 
 def _exp_powers(x: Fraction, number: int) -> list[float]:
     """exp(−k·x) for k = 0 … number − 1: powers in 40 digits of one exact exp."""
-    context, ratio, power, powers = _context(40), exp_minus(x, 40), Decimal(1), []
+    context, ratio, power, powers = context_of(40), exp_minus(x, 40), Decimal(1), []
     for _ in range(number):
         powers.append(float(power))
         power = context.multiply(power, ratio)

@@ -14,28 +14,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
-from steps_engine import laws
-from steps_engine.laws import BASE, EXP_ERROR, OPEN, Law, Table
+from steps_engine import bits, gaussian, laws
+from steps_engine.bits import Randomness as Randomness
+from steps_engine.laws import BASE, OPEN, Table
+from steps_engine.laws import GRID as GRID
+from steps_engine.laws import LARGEST_SCALE as LARGEST_SCALE
 
-LARGEST_SCALE = 2**40
 FARTHEST = 2**62  # a noise this far out has probability below exp(−2^22); it is refused, so that int64 never overflows
 MOST_CELLS = 2**61
-GRID = Fraction(1, 2**20)  # scores are floored to whole multiples of this public step
-SCORE_LIMIT = 2**40
 
 _CHUNK = 2**18  # draws made at a time: bounds temporary memory
-_MARGIN = 2 * EXP_ERROR  # over a hundred times the error of exp in double precision
-
-
-class Randomness(Protocol):
-    """Independent, uniformly random machine words."""
-
-    def words(self, n: int, dtype: type[np.unsignedinteger]) -> np.ndarray: ...
-
 
 Choose = Callable[[np.ndarray, np.ndarray, Fraction, Randomness], np.ndarray]  # of losses, eligibility and rate
 
@@ -71,22 +62,6 @@ class SeededRandomness:
         return self._bits.random_raw(-(-n * np.dtype(dtype).itemsize // 8)).view(dtype)[:n]
 
 
-@dataclass
-class _Uniform:
-    """A uniform real in [0, 1) of which `bits` binary digits, `head`, are drawn so far."""
-
-    head: int
-    bits: int
-    randomness: Randomness
-
-    def below(self, floor: Callable[[int], int]) -> bool:
-        """u < t for an irrational t with floor(bits) = ⌊2^bits·t⌋; draws on while both share all their digits."""
-        while self.head == floor(self.bits):
-            self.head = self.head << 64 | int(self.randomness.words(1, np.uint64)[0])
-            self.bits += 64
-        return self.head < floor(self.bits)
-
-
 # --- counts
 
 
@@ -96,7 +71,7 @@ def two_sided_geometric(scale: Fraction, size: int, randomness: Randomness) -> n
     >>> two_sided_geometric(Fraction(15), 5, SeededRandomness(1)).tolist()
     [2, -27, 8, -8, -11]
     """
-    _must_be_scale(scale)
+    laws.must_be_scale(scale)
     return _compose(laws.two_sided_geometric_tables(scale), size, randomness)
 
 
@@ -110,10 +85,21 @@ def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Ra
     >>> where.tolist(), noisy.tolist()
     ([133071069292, 463295641832, 748910692895], [55, 52, 53])
     """
-    _must_be_scale(scale)
+    laws.must_be_scale(scale)
+    _must_be_sparse(threshold, cells)
+    chance = laws.chance_of_reaching(scale, threshold)
+    found = _successes(laws.gap_tables(scale, threshold, cells), chance, cells, randomness)
+    return found, threshold + _compose(laws.excess_tables(scale), len(found), randomness)
+
+
+def _must_be_sparse(threshold: int, cells: int) -> None:
     if not (0 < threshold and 0 < cells <= MOST_CELLS):
         raise ValueError(f"a threshold is at least 1 and cells at most 2^61; found {threshold} and {cells}")
-    gaps, chance, hits, next_cell = laws.gap_tables(scale, threshold, cells), laws.chance_of_reaching(scale, threshold), [], 0
+
+
+def _successes(gaps: tuple[Table, ...], chance: float, cells: int, randomness: Randomness) -> np.ndarray:
+    """The places of successes in so many independent trials, increasing, from the law of the gaps between them."""
+    hits, next_cell = [], 0
     while next_cell < cells:
         expected = (cells - next_cell) * chance
         drawn = _compose(gaps, int(expected + 4 * math.sqrt(expected)) + 16, randomness)
@@ -121,15 +107,7 @@ def zeros_that_reach(threshold: int, scale: Fraction, cells: int, randomness: Ra
         places = next_cell + np.cumsum(drawn[: inside + 1] + 1)
         hits.append(places[places <= cells] - 1)
         next_cell = int(places[-1])
-    found = np.concatenate(hits)
-    return found, threshold + _compose(laws.excess_tables(scale), len(found), randomness)
-
-
-def _must_be_scale(scale: Fraction) -> None:
-    if not isinstance(scale, Fraction):
-        raise TypeError(f"a noise scale is an exact Fraction; found {type(scale).__name__}")
-    if not 0 < scale <= LARGEST_SCALE:
-        raise ValueError(f"a noise scale lies above 0 and at most at 2^40; found {scale}")
+    return np.concatenate(hits)
 
 
 def _compose(tables: tuple[Table, ...], size: int, randomness: Randomness) -> np.ndarray:
@@ -138,44 +116,83 @@ def _compose(tables: tuple[Table, ...], size: int, randomness: Randomness) -> np
     width = BASE ** len(digits)
     numbers = np.empty(size, np.int64)
     for part in _chunks(size, 1):
-        blocks = _draw(block, part.stop - part.start, randomness)
+        blocks = bits.draw(block, part.stop - part.start, randomness)
         if max(blocks.max(), -blocks.min()) >= FARTHEST // width:
             raise OverflowError("a noise beyond 2^62 was drawn and is refused (probability below exp(−2^22))")
         if digits:
-            rest = sum(_draw(digit, blocks.size, randomness) << 8 * j for j, digit in enumerate(digits))
+            rest = sum(bits.draw(digit, blocks.size, randomness) << 8 * j for j, digit in enumerate(digits))
             blocks = width * blocks + np.where(blocks < 0, width - 1 - rest, rest)
         numbers[part] = blocks
     return numbers
 
 
-def _draw(table: Table, size: int, randomness: Randomness) -> np.ndarray:
-    """`size` values of the table's law: 16 bits each, and more only where these do not settle the value."""
+# --- counts: the discrete Gaussian
+
+
+def discrete_gaussian(variance: Fraction, size: int, randomness: Randomness) -> np.ndarray:
+    """`size` independent integers with P(X = x) ∝ exp(−x²/(2·variance)), exactly (Canonne, Kamath, Steinke 2020).
+
+    >>> discrete_gaussian(Fraction(225), 5, SeededRandomness(1)).tolist()
+    [2, -21, 8, -8, -11]
+    """
+    laws.must_be_scale(variance, gaussian.LARGEST_VARIANCE)
+    table, numbers = gaussian.ziggurat(variance), np.empty(size, np.int64)
+    for part in _chunks(size, 1):
+        chunk = numbers[part]
+        chunk[:], wanted = _propose(table, chunk.size, randomness)
+        while wanted.size:
+            chunk[wanted], refused = _propose(table, wanted.size, randomness)
+            wanted = wanted[refused]
+    return numbers
+
+
+def _propose(table: gaussian.Ziggurat, size: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, and the places of those refused: 16 bits choose a slot of a block, which is the number's or is open."""
     head = randomness.words(size, np.uint16)
-    short = table.slots[head]
+    short = table.settled[head]
     unsettled = np.flatnonzero(short == OPEN)
-    values: np.ndarray = short.astype(np.int64)
-    values[unsettled] = _settle(table, head[unsettled], randomness)
-    return values
+    numbers: np.ndarray = short.astype(np.int64)
+    numbers[unsettled] = blocks = table.blocks[head[unsettled]]
+    if table.shift:
+        numbers <<= table.shift
+        numbers |= (randomness.words(size, table.word) & table.word(2**table.shift - 1)).astype(np.int64)
+    accepted = bits.under(table.bell, table.places[head[unsettled]], numbers[unsettled], randomness)
+    for i in np.flatnonzero((blocks == table.reach) | (blocks < -table.reach)):
+        numbers[unsettled[i]], accepted[i] = _propose_beyond(table, -1 if blocks[i] < 0 else 1, randomness)
+    return numbers, unsettled[~accepted]
 
 
-def _settle(table: Table, head: np.ndarray, randomness: Randomness) -> np.ndarray:
-    """Values for heads that 16 bits leave open: 48 more bits, and a walk where these equal a threshold's."""
-    bits = head.astype(np.uint64) << np.uint64(48) | randomness.words(head.size, np.uint64) >> np.uint64(16)
-    place = np.searchsorted(table.floors, bits, "right")
-    values = table.first - 1 + place
-    for i in np.flatnonzero((place > 0) & (table.floors[place - 1] == bits)):
-        values[i] = _walk(table.law, int(values[i]), int(bits[i]), randomness)
-    return values
+def _propose_beyond(table: gaussian.Ziggurat, sign: int, randomness: Randomness) -> tuple[int, bool]:
+    """A number from the table's reach on, and whether it is accepted; below 0 the reach itself lies in a block."""
+    head = int(randomness.words(1, np.uint64)[0])
+    if head > table.far or not bits.Uniform(head, 64, randomness).below(partial(laws.floor_of, table.taken)):
+        return 0, False
+    excess, accepted = _exceed(table.beyond, 1, randomness)
+    return sign * (table.beyond.start + int(excess[0])), bool(accepted[0] and (sign > 0 or excess[0] > 0))
 
 
-def _walk(law: Law, k: int, head: int, randomness: Randomness) -> int:
-    """The value k with P(Y < k) ≤ u < P(Y < k + 1), for the u that begins with the 64 bits `head`."""
-    u = _Uniform(head, 64, randomness)
-    while k > law.low and u.below(partial(law.floor, k)):
-        k -= 1
-    while k < law.high and not u.below(partial(law.floor, k + 1)):
-        k += 1
-    return k
+def _exceed(envelope: gaussian.Envelope, size: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
+    """Proposals for what a noise exceeds the envelope's start by, and which are accepted."""
+    excess = _compose(laws.excess_tables(envelope.scale), size, randomness)
+    return excess, bits.under(envelope.bell, np.zeros(size, np.int64), excess, randomness)
+
+
+def gaussian_zeros_that_reach(
+    threshold: int, variance: Fraction, cells: int, randomness: Randomness
+) -> tuple[np.ndarray, np.ndarray]:
+    """What zeros_that_reach is to the two-sided geometric law: candidates by their gaps, and of these the accepted.
+
+    >>> where, noisy = gaussian_zeros_that_reach(14, Fraction(4), 10**12, SeededRandomness(1))
+    >>> where.tolist(), noisy.tolist()
+    ([604251616815, 762175963242, 781685493970], [14, 14, 14])
+    """
+    laws.must_be_scale(variance, gaussian.LARGEST_VARIANCE)
+    _must_be_sparse(threshold, cells)
+    law = gaussian.reaching(variance, threshold)
+    found = _successes(gaussian.candidate_gap_tables(law.rate, cells), law.chance, cells, randomness)
+    excess, accepted = _exceed(law.envelope, len(found), randomness)
+    accepted &= bits.coins(law.worth, len(found), randomness)
+    return found[accepted], threshold + excess[accepted]
 
 
 # --- elections
@@ -207,7 +224,7 @@ def _elect(
         if not isinstance(value, Fraction) or value <= 0:
             raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
     eligible = np.asarray(eligible, bool)
-    losses = _losses(np.asarray(scores, np.float64), eligible)
+    losses = laws.losses(np.asarray(scores, np.float64), eligible)
     # Floor and floating-point error, each below GRID, widen the spread by less than 2·GRID + 4·GRID.
     rate = epsilon * GRID / (spread + 6 * GRID)
     chosen = np.empty(len(losses), np.int64)
@@ -216,30 +233,8 @@ def _elect(
     return chosen
 
 
-def _losses(scores: np.ndarray, eligible: np.ndarray) -> np.ndarray:
-    """best − score in whole multiples of GRID, 0 where not eligible."""
-    if scores.ndim != 2 or scores.shape != eligible.shape or not eligible.any(axis=1).all():
-        raise ValueError("an election takes scores and eligibility of one shape, with an eligible column in each row")
-    if not (np.abs(scores[eligible]) < SCORE_LIMIT).all():
-        raise ValueError("an eligible score is not finite, or not below 2^40; check the utility")
-    units = np.floor(np.where(eligible, scores, 0.0) * GRID.denominator).astype(np.int64)
-    best = np.where(eligible, units, np.iinfo(np.int64).min).max(axis=1, keepdims=True)
-    return np.where(eligible, best - units, 0)
-
-
-def _flip(losses: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
-    """Independent coins with P(heads) = exp(−loss·rate), exactly: double precision decides only beyond _MARGIN."""
-    bits = randomness.words(losses.size, np.uint64).reshape(losses.shape)
-    gap = laws.chances(losses, rate) - bits * 2.0**-64
-    heads = gap > 0
-    for i in zip(*np.nonzero(np.abs(gap) <= _MARGIN), strict=True):
-        chance = partial(laws.exp_minus, int(losses[i]) * rate)
-        heads[i] = losses[i] == 0 or _Uniform(int(bits[i]), 64, randomness).below(partial(laws.floor_of, chance))
-    return heads
-
-
 def _any_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, randomness: Randomness) -> np.ndarray:
-    accepted = eligible & _flip(losses, rate, randomness)
+    accepted = eligible & bits.flip(losses, rate, randomness)
     pick = integers_below(accepted.sum(axis=1), len(accepted), randomness)
     chosen: np.ndarray = (accepted.cumsum(axis=1) > pick[:, None]).argmax(axis=1)
     return chosen
@@ -253,7 +248,7 @@ def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, ra
         shape = undecided.size, losses.shape[1]
         places = integers_below(np.repeat(counts[undecided], shape[1]), math.prod(shape), randomness).reshape(shape)
         proposals = np.take_along_axis(columns[undecided], places, axis=1)
-        accepted = _flip(np.take_along_axis(losses[undecided], proposals, axis=1), rate, randomness)
+        accepted = bits.flip(np.take_along_axis(losses[undecided], proposals, axis=1), rate, randomness)
         first, done = accepted.argmax(axis=1), accepted.any(axis=1)
         chosen[undecided[done]] = proposals[done, first[done]]
         undecided = undecided[~done]

@@ -16,6 +16,8 @@ TOP = ("steps_engine.methods", "steps_engine.evaluation", "steps_engine.studies"
 ENGINE = ("steps_engine.accounting", "steps_engine.domain", "steps_engine.inference", *TOP)
 ABOVE = {  # a folder or file, and what it never imports: what stands above or beside it
     "steps_engine/laws.py": ("steps_engine.noise", *ENGINE),
+    "steps_engine/gaussian.py": ("steps_engine.bits", "steps_engine.noise", *ENGINE),
+    "steps_engine/bits.py": ("steps_engine.noise", *ENGINE),
     "steps_engine/noise.py": ENGINE,
     "steps_engine/domain/": ("steps_engine.inference", *TOP),
     "steps_engine/inference/": TOP,
@@ -118,7 +120,7 @@ def noise_is_drawn_in_one_place(path: str, tree: ast.Module) -> Iterator[str]:
         return
     samplers = {"random", "numpy.random", "secrets", "opendp", "scipy.stats.qmc"} - ({"secrets"} if path == KEYS else set())
     for name in imported(path, tree):
-        if any(name == sampler or name.startswith(f"{sampler}.") for sampler in samplers):
+        if any(name == sampler or name.startswith(f"{sampler}.") for sampler in samplers) or within(name, "steps_engine.bits"):
             yield name
     for node in ast.walk(tree):
         name = dotted(node)
@@ -198,6 +200,9 @@ MORE_CONTROLS = [
     (tasks_have_no_maths, "tasks/x.py", "c = a @ b"),
     (budget_is_charged_in_one_place, "tasks/x.py", "paid = charge.ChargedPlan(plan, 1)"),
     (noise_is_drawn_in_one_place, "tasks/x.py", "import random"),
+    (noise_is_drawn_in_one_place, "steps_engine/x.py", "from steps_engine.bits import coins"),
+    (noise_is_drawn_in_one_place, "steps_engine/x.py", "from steps_engine import bits"),
+    (folders_keep_their_order, "steps_engine/gaussian.py", "from steps_engine import bits"),
     (noise_is_drawn_in_one_place, "tasks/x.py", "from numpy.random import default_rng"),
     (noise_is_drawn_in_one_place, "tasks/x.py", "import os\nos.urandom(8)"),
     (noise_is_drawn_in_one_place, "tasks/x.py", "import secrets"),

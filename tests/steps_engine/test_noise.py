@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steps_engine import laws, noise
+from steps_engine import bits, laws, noise
 from steps_engine.noise import SeededRandomness, SystemRandomness
 
 ACCEPTED, REJECTED = 1e-3, 1e-9  # p-values: what holds lies above the first, what does not below the second
@@ -321,7 +321,7 @@ def test_what_floor_and_floating_error_add_to_the_spread_is_paid_for():
     steps = []
     for scores in (true, moved):
         computed = scores + rng.choice([-0.99, 0, 0.99], true.shape) * grid
-        losses = noise._losses(computed, everyone)
+        losses = laws.losses(computed, everyone)
         steps.append(losses[:, :, None] - losses[:, None, :])
     widest = int(np.abs(steps[1] - steps[0]).max())
     assert widest * rate_of_an_election(Fraction(1), Fraction(2)) <= 1
@@ -342,9 +342,9 @@ def test_a_coin_too_close_for_double_precision_is_tossed_exactly():
         ((first, second, 2**64 - 1), False),
     ):
         randomness = Scripted(*words)
-        assert noise._flip(np.array([loss]), rate, randomness).tolist() == [heads]
+        assert bits.flip(np.array([loss]), rate, randomness).tolist() == [heads]
         assert not randomness.script
-    assert noise._flip(np.array([0]), rate, Scripted(2**64 - 1)).tolist() == [True]
+    assert bits.flip(np.array([0]), rate, Scripted(2**64 - 1)).tolist() == [True]
 
 
 def test_double_precision_stays_far_within_the_margin_of_the_coin():
@@ -353,7 +353,7 @@ def test_double_precision_stays_far_within_the_margin_of_the_coin():
         rough = np.exp(losses * -float(rate))
         exact = [laws.exp_minus(int(loss) * rate, 30) for loss in losses]
         error = max(abs(Decimal(float(r)) - e) for r, e in zip(rough, exact, strict=True))
-        assert error < Decimal(noise._MARGIN) / 100
+        assert error < Decimal(bits.MARGIN) / 100
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
