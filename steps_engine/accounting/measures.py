@@ -15,3 +15,4 @@ class Measure:
 
 
 PURE = Measure("pure", "ε", "pure differential privacy")
+ZCDP = Measure("zcdp", "ρ", "zero-concentrated differential privacy")

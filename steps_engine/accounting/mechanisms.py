@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from schemas.plan import Draw
-from steps_engine import laws, noise
-from steps_engine.accounting.measures import PURE
+from steps_engine import gaussian, laws, noise
+from steps_engine.accounting.measures import PURE, ZCDP
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,34 @@ class Price:
 _BY_RATIO = Price(cost=lambda sensitivity, scale: sensitivity / scale, scale=lambda sensitivity, cost: sensitivity / cost)
 
 
+def _root(square: Fraction) -> Fraction:
+    """√square, rounded down by less than a relative 2^−60."""
+    bits = 64 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
+    return Fraction(math.isqrt((square.numerator << 2 * bits) // square.denominator), 1 << bits)
+
+
+def _by_square(part: int) -> Price:
+    """(sensitivity/scale)²/part; the rate that a cost pays for is rounded down, so that the cost is never exceeded."""
+    return Price(
+        cost=lambda sensitivity, scale: (sensitivity / scale) ** 2 / part,
+        scale=lambda sensitivity, cost: sensitivity / _root(part * cost),
+    )
+
+
+_PURE_AS_ZCDP = _by_square(2)  # ε-DP is ε²/2-zCDP
+_BOUNDED_RANGE = _by_square(8)  # log-probabilities move within an interval of length ε
+
+# On whole numbers Δ apart in L2; the scale is σ², so that it is rational whatever the cost.
+_GAUSSIAN = Price(
+    cost=lambda sensitivity, scale: sensitivity**2 / (2 * scale), scale=lambda sensitivity, cost: sensitivity**2 / (2 * cost)
+)
+
+
 @dataclass(frozen=True)
 class CountMechanism:
-    """Noise on whole numbers. All functions but `draw` and `zeros_that_reach` are in double precision: for planning and
-    estimates.
+    """Noise on whole numbers; a measure without a price is one that it cannot be paid in.
+
+    All functions but `draw` and `zeros_that_reach` are in double precision: for planning and estimates.
     """
 
     name: str
@@ -75,7 +99,7 @@ def _threshold(scale: Fraction, chance: float) -> int:
 
 TWO_SIDED_GEOMETRIC = CountMechanism(
     name="two_sided_geometric",
-    prices={PURE.name: _BY_RATIO},
+    prices={PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP},
     largest_scale=noise.LARGEST_SCALE,
     draw=noise.two_sided_geometric,
     zeros_that_reach=noise.zeros_that_reach,
@@ -85,10 +109,24 @@ TWO_SIDED_GEOMETRIC = CountMechanism(
     chance_below=laws.chance_below,
     threshold=_threshold,
 )
+GAUSSIAN = CountMechanism(  # its scale is σ²; no plan uses it yet
+    name="discrete_gaussian",
+    prices={ZCDP.name: _GAUSSIAN},
+    largest_scale=gaussian.LARGEST_VARIANCE,
+    draw=noise.discrete_gaussian,
+    zeros_that_reach=noise.gaussian_zeros_that_reach,
+    variance=gaussian.variance,
+    mean_size=gaussian.mean_size,
+    probability=gaussian.probability,
+    chance_below=gaussian.chance_below,
+    threshold=gaussian.threshold,
+)
 COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC,)}
 
-PERMUTE_AND_FLIP = ElectionMechanism("permute_and_flip", {PURE.name: _BY_RATIO}, noise.permute_and_flip)
-EXPONENTIAL = ElectionMechanism("exponential", {PURE.name: _BY_RATIO}, noise.exponential_mechanism)
+PERMUTE_AND_FLIP = ElectionMechanism(
+    "permute_and_flip", {PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP}, noise.permute_and_flip
+)
+EXPONENTIAL = ElectionMechanism("exponential", {PURE.name: _BY_RATIO, ZCDP.name: _BOUNDED_RANGE}, noise.exponential_mechanism)
 ELECTIONS = {mechanism.name: mechanism for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)}
 
 
