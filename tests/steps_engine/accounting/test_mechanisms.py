@@ -99,8 +99,8 @@ def test_no_renyi_divergence_of_the_gaussian_exceeds_its_price_and_a_variance_a_
     assert loss(Fraction(9)) <= 1 + 1e-9 < loss(Fraction(9) * Fraction(4, 5))
 
 
-@pytest.mark.parametrize("order", [1.01, 2, 8, 64])
-def test_an_exponential_election_costs_an_eighth_of_the_square_and_permute_and_flip_does_not(order):
+@pytest.mark.parametrize("order", [1.01, 2, 8])
+def test_an_exponential_election_costs_an_eighth_of_the_square_and_permute_and_flip_at_most_half(order):
     rng, epsilon = np.random.default_rng(4), 0.5
     worst = dict.fromkeys(("exponential", "twice the rate", "permute and flip"), 0.0)
     for trial in range(400):
