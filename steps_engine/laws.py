@@ -187,7 +187,7 @@ def variance(scale: Fraction) -> float:
 
 def mean_size(scale: Fraction) -> float:
     """E|X| = 2α/(1 − α²) of the two-sided geometric law."""
-    return 1 / math.sinh(1 / scale)
+    return -2 * math.exp(-1 / scale) / math.expm1(-2 / scale)
 
 
 def chance_below(bound: np.ndarray, scale: Fraction) -> np.ndarray:

@@ -25,7 +25,10 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.noise import SystemRandomness
 
     asked = load_release(path, period)
-    made = make_plan(asked, SystemRandomness())
+    try:
+        made = make_plan(asked, SystemRandomness())
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from None
     try:
         left = show_nanos(open_ledger(home).account(made.population).balance)
     except BudgetRefused:

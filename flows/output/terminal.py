@@ -53,11 +53,7 @@ def plan(answer: dict[str, Any]) -> None:
 
 
 def outcome(answer: dict[str, Any]) -> None:
-    charged = (
-        f"ε = {answer['epsilon']} charged"
-        if answer["charged"]
-        else "nothing charged: this release exists, from the records it was made of"
-    )
+    charged = f"ε = {answer['epsilon']} charged" if answer["charged"] else "nothing charged: this release existed already"
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",

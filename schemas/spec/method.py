@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from schemas.spec.yaml import Strict, problem_at
@@ -29,7 +29,14 @@ def _grouped(order: Any) -> Any:
     return order
 
 
+def _positive(shares: Any) -> Any:
+    if isinstance(shares, tuple) and (not shares or any(share <= 0 for share in shares)):
+        raise ValueError("shares are positive numbers, one per layer")
+    return shares
+
+
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str, return_type=str)]
+Shares = Annotated[Literal["equal", "cube_root"] | tuple[Exact, ...], AfterValidator(_positive)]
 Groups = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_grouped)]  # of attributes, most important first
 
 
@@ -66,7 +73,12 @@ def register_spec(name: str, spec: type[MethodSpec]) -> None:
 
 def method_spec(decomposition: str = DEFAULT, **options: Any) -> MethodSpec:
     """The options of a method, checked by the class that it registered."""
-    return _read({"decomposition": decomposition, **options})
+    return _read({"decomposition": decomposition, **{key: _frozen(value) for key, value in options.items()}})
+
+
+def _frozen(value: Any) -> Any:
+    """Lists of a notebook as the tuples that a spec holds."""
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def _read(value: Any) -> MethodSpec:
@@ -75,7 +87,7 @@ def _read(value: Any) -> MethodSpec:
     if not isinstance(value, dict):
         raise ValueError("method is written as `key: value` lines, such as decomposition: auto")
     name = value.get("decomposition", DEFAULT)
-    if name not in METHOD_SPECS:
+    if not isinstance(name, str) or name not in METHOD_SPECS:
         known = ", ".join(sorted(METHOD_SPECS)) or "none: import steps_engine.methods, which registers them"
         raise problem_at(("decomposition",), f"there is no decomposition {name!r}; known are {known}")
     try:
@@ -89,8 +101,10 @@ def _at_its_place(problem: ErrorDetails) -> PydanticCustomError:
     """The first problem of a method's options, told where it stands in the whole document."""
     said = problem.get("ctx", {})
     deeper = said.get("path", (said["key"],) if problem["type"] == "unknown_key" else ())
-    text = "is needed here" if problem["type"] == "missing" else problem["msg"].removeprefix("Value error, ")
-    return problem_at((*problem["loc"], *deeper), text)
+    if problem["type"] == "missing":
+        *place, key = problem["loc"]
+        return problem_at(tuple(place), f"{key} is needed here")
+    return problem_at((*problem["loc"], *deeper), problem["msg"].removeprefix("Value error, "))
 
 
 AnyMethod = Annotated[SerializeAsAny[MethodSpec], BeforeValidator(_read)]

@@ -25,12 +25,25 @@ class Ways:
     @property
     def longest(self) -> tuple[Draw, ...]:
         """The draws that a person meets whose leaves lie deepest."""
-        return (*self.common, *(draw for ways in self.trees.values() for draw in ways[max(ways)]))
+        return (*self.common, *(draw for ways in self.trees.values() if ways for draw in ways[max(ways)]))
 
     @property
     def dearest(self) -> Fraction:
         """What the ways that cost most cost together."""
-        return cost_of(self.common) + sum((max(map(cost_of, ways.values())) for ways in self.trees.values()), Fraction(0))
+        dear = (max(map(cost_of, ways.values()), default=Fraction(0)) for ways in self.trees.values())
+        return cost_of(self.common) + sum(dear, Fraction(0))
+
+    def cheap_ends(self) -> list[str]:
+        """Ends of branches whose way costs less than the deepest, elections that are not held below them included."""
+        found = []
+        for tree, ways in self.trees.items():
+            most = max(map(cost_of, ways.values()), default=Fraction(0))
+            elections = {draw.name: draw for way in ways.values() for draw in way if draw.kind == "election"}
+            for end, way in ways.items():
+                unheld = cost_of(draw for draw in elections.values() if draw.layer >= end)
+                if most not in (cost_of(way), cost_of(way) + unheld):
+                    found.append(f"layer {end}" + (f" of the tree of {tree}" if tree else ""))
+        return found
 
 
 def ways_of(draws: Sequence[Draw]) -> Ways:

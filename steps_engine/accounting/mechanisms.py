@@ -65,6 +65,7 @@ class CountMechanism:
     name: str
     prices: Mapping[str, Price]
     largest_scale: int
+    least_sampled: Fraction  # the least scale at which cells that are too many to list can be drawn
     draw: Callable[[Fraction, int, noise.Randomness], np.ndarray]
     zeros_that_reach: Callable[[int, Fraction, int, noise.Randomness], tuple[np.ndarray, np.ndarray]]
     variance: Callable[[Fraction], float]
@@ -101,6 +102,7 @@ TWO_SIDED_GEOMETRIC = CountMechanism(
     name="two_sided_geometric",
     prices={PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP},
     largest_scale=noise.LARGEST_SCALE,
+    least_sampled=Fraction(1, 500),  # P(X ≥ θ) must be a number that double precision holds
     draw=noise.two_sided_geometric,
     zeros_that_reach=noise.zeros_that_reach,
     variance=laws.variance,

@@ -21,7 +21,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.noise import GRID
 from steps_engine.scores import widened
 
-MOST_MEMORY = 2**40  # bytes that a plan may expect to need: more than one machine has
+MOST_MEMORY = 2**38  # bytes that a plan may expect to need
 MOST_SECONDS = 30 * 86_400
 
 
@@ -115,11 +115,17 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
 
 def _must_be_drawable(plan: Plan) -> None:
     """No scale beyond what noise.py draws: a draw that fails after the charge would cost ε and give nothing."""
-    for draw in plan.draws:
-        if draw.kind == "count" and draw.scale > COUNTS[draw.mechanism].largest_scale:
+    counts = [draw for draw in plan.draws if draw.kind == "count"]
+    for draw in counts:
+        if draw.scale > COUNTS[draw.mechanism].largest_scale:
             raise SpecError(
                 f"ε={plan.epsilon} over {len(plan.draws)} draws needs noise of scale {float(draw.scale):.3g}, more than "
                 "can be drawn. Raise epsilon, or ask for fewer sets or layers."
+            )
+        if draw.threshold is not None and draw.scale < COUNTS[draw.mechanism].least_sampled:
+            raise SpecError(
+                f"ε={plan.epsilon} gives noise of scale {float(draw.scale):.3g} on cells that are too many to list, less than "
+                "can be sampled. Lower epsilon: at this one hardly anything is protected."
             )
 
 
@@ -129,10 +135,16 @@ def _must_cost(plan: Plan, allowance: Allowance) -> None:
         prices = (COUNTS if draw.kind == "count" else ELECTIONS)[draw.mechanism].prices
         if draw.epsilon <= 0 or prices[allowance.measure.name].cost(draw.sensitivity, draw.scale) > draw.epsilon:
             raise StepsError(f"{plan.decomposition}: draw {draw.name!r} is not paid by its share. Nothing was charged.")
-    if (dearest := ways_of(plan.draws).dearest) != allowance.total:
+    ways = ways_of(plan.draws)
+    if (dearest := ways.dearest) != allowance.total:
         raise StepsError(
             f"{plan.decomposition}: the draws that one person can meet cost {dearest}, and {allowance.total} would be charged. "
             "Nothing was charged; the method's plan must be mended."
+        )
+    if cheap := ways.cheap_ends():
+        raise StepsError(
+            f"{plan.decomposition}: branches that end in {', '.join(cheap)} spend less than others, though no election is left "
+            "out. Nothing was charged; the method's plan must be mended."
         )
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 from schemas import tables
 from schemas.spec.domain import Domain
 
+LARGEST_SET, LARGEST_UNEXPECTED = 2**31 - 1, 2**26  # rows; what a table may hold, and what nobody expected
+
 
 @dataclass(frozen=True, repr=False)
 class Counts:
@@ -32,6 +34,11 @@ class Counts:
         for j, name in enumerate(domain.names):
             codes[:, j] = table[name]
         return cls(codes, table[tables.COUNT].to_numpy())
+
+
+def most_rows(domain: Domain) -> int:
+    """How many rows a synthetic set may have at most, whatever the noise says: public, so that a set always fits somewhere."""
+    return min(LARGEST_SET, 100 * domain.expected_rows) if domain.expected_rows else LARGEST_UNEXPECTED
 
 
 def no_codes(rows: int, sizes: tuple[int, ...]) -> np.ndarray:

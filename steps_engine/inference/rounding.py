@@ -8,12 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from steps_engine import noise
+from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.nodes import Layer, Tree
 
 
-def whole_numbers(tree: Tree, estimates: list[np.ndarray], randomness: noise.Randomness) -> list[np.ndarray]:
-    """Top-down, root first: every sum is kept exactly."""
-    result = [np.maximum(np.rint(estimates[0]), 0).astype(np.int64)]
+def whole_numbers(
+    tree: Tree, estimates: list[np.ndarray], randomness: noise.Randomness, most: int = LARGEST_SET
+) -> list[np.ndarray]:
+    """Top-down, root first: every sum is kept exactly. The root is at most `most`."""
+    result = [np.clip(np.rint(estimates[0]), 0, most).astype(np.int64)]
     for layer, estimate in zip(tree.layers, estimates[1:], strict=True):
         kept, values, sizes = project(layer, estimate, result[-1])
         whole = np.zeros(len(layer), dtype=np.int64)

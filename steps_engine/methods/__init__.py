@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import entry_points
 
 from schemas.spec.method import register_spec
@@ -15,4 +16,7 @@ register_spec("auto", AutoSpec)
 for _method in (FLAT, TREE, UH, CASCADE, PRIVBAYES):
     register(_method)
 for _point in entry_points(group="steps_release.methods"):
-    register(_point.load())
+    try:
+        register(_point.load())
+    except Exception as error:  # whatever a package does: bundles of other methods must still verify
+        warnings.warn(f"the method {_point.name!r} cannot be loaded ({type(error).__name__}) and is not known", stacklevel=1)

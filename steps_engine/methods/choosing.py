@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.spec.method import Exact, Groups, MethodSpec
+from schemas.spec.method import Groups, MethodSpec, Shares
 from schemas.spec.release import Release
 from steps_engine.methods.protocol import Candidate
 from steps_engine.methods.registry import METHODS
@@ -23,9 +23,7 @@ class AutoSpec(MethodSpec):
     order: Groups | None = Field(
         default=None, description="Attributes, most important first, for the methods that take an order."
     )
-    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = Field(
-        default=None, description="How ε is divided among the layers of a tree, if one is taken."
-    )
+    shares: Shares | None = Field(default=None, description="How ε is divided among the layers of a tree, if one is taken.")
 
     def named_groups(self) -> tuple[tuple[str, ...], ...]:
         return self.order or ()

@@ -20,7 +20,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.methods.protocol import Method
 from steps_engine.methods.registry import method_named
 from steps_engine.methods.tree.election import Utility
-from steps_engine.methods.tree.method import TreeMethod
+from steps_engine.methods.tree.method import TREE
 from steps_engine.noise import Randomness, SystemRandomness
 
 
@@ -85,7 +85,6 @@ def _knowing(utility: Utility | None, spec: MethodSpec) -> Method | None:
     """The method that was asked for, electing by the user's utility too."""
     if utility is None:
         return None
-    method = method_named(spec.decomposition)
-    if not isinstance(method, TreeMethod):
+    if spec.decomposition != TREE.name:
         raise TypeError(f"a utility of one's own needs decomposition: tree; {spec.decomposition} takes none")
-    return replace(method, utilities={**method.utilities, utility.name: utility})
+    return replace(TREE, utilities={**TREE.utilities, utility.name: utility})

@@ -119,7 +119,7 @@ def search(browser: Any, site: Path, words: str, awaited: str) -> tuple[str, str
 
 @pytest.mark.browser
 def test_search_works_from_the_file_system(site: Path, browser: Any):
-    typed, shown = search(browser, site, "rows_per_person", "Whose privacy")
+    typed, shown = search(browser, site, "rows_per_person", "dataset.yaml")
     assert typed == "rows_per_person" and "unavailable" not in shown
     assert browser.get_log("browser") == []
 

@@ -30,7 +30,7 @@ def test_no_canary_reaches_prefect_the_terminal_or_the_open_part_of_the_home(
 
     small.write(name="canary-2")
     with monkeypatch.context() as broken:  # an exception that quotes a record, deep in a stage
-        broken.setattr("steps_engine.methods.tree.sanitize.sanitize", _quote_a_record)
+        broken.setattr("steps_engine.methods.tree.method.sanitize", _quote_a_record)
         said.append(steps("run", small.release))
     assert said[1].code == 1 and "ValueError" in said[1].err and "confidential/errors" in said[1].err
 

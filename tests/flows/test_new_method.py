@@ -100,6 +100,14 @@ def test_it_is_there_in_a_notebook_and_in_a_study(small: Small, steps: Callable[
 
 @pytest.mark.slow
 @pytest.mark.server
+def test_a_package_that_cannot_be_loaded_takes_nothing_else_along(small: Small, steps: Callable[..., Said], site: Path):
+    (site / "toy_margins-1.dist-info" / "entry_points.txt").write_text("[steps_release.methods]\nmargins = tests.no_such:M\n")
+    planned = steps("plan", small.release)
+    assert planned.code == 0 and "the method 'margins' cannot be loaded (ModuleNotFoundError)" in planned.err
+
+
+@pytest.mark.slow
+@pytest.mark.server
 def test_without_the_package_it_is_not_known(small: Small, steps: Callable[..., Said], site: Path):
     small.write("toy-3", "0.5", release=RELEASE)
     (site / "toy_margins-1.dist-info" / "entry_points.txt").unlink()

@@ -19,8 +19,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, a_release
-
-FROZEN = Path(__file__).parents[1] / "frozen" / "0.1.0" / "bundles"
+from tests.test_frozen import unpacked
 
 # Of RFC 8785: the numbers of its appendix B, and the order of keys of its section 3.2.3.
 NUMBERS = {
@@ -116,9 +115,9 @@ def test_a_plan_with_more_cells_than_a_float_counts_is_published_and_read_exactl
 
 
 @pytest.mark.parametrize("name", ["tree-elected", "cascade-split", "sampled-wide"])
-def test_an_old_plan_keeps_its_hash_whatever_is_added_to_plans(name: str):
-    document = json.loads((FROZEN / name / "plan.json").read_bytes())
-    manifest = json.loads((FROZEN / name / "manifest.json").read_bytes())
+def test_an_old_plan_keeps_its_hash_whatever_is_added_to_plans(name: str, tmp_path: Path):
+    folder = unpacked(name, tmp_path, "bundles")
+    document, manifest = (json.loads((folder / f"{which}.json").read_bytes()) for which in ("plan", "manifest"))
     plan = read_plan(document)
     assert plan.format == 1 and plan.document == document and plan.hash == manifest["plan_hash"]
     assert plan.model_copy(update={"unit": "household"}).hash != plan.hash

@@ -10,7 +10,7 @@ from schemas.spec.domain import Domain
 from steps_engine import noise
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.cells import Component, Space
-from steps_engine.domain.counting import no_codes
+from steps_engine.domain.counting import most_rows, no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.inference.posterior import Prior
 from steps_engine.inference.reweighting import reweight
@@ -122,12 +122,12 @@ def leading_key(codes: np.ndarray, order: list[int], sizes: tuple[int, ...]) -> 
 
 
 def total_rows(plan: Plan, cascade: Cascade, which_set: int) -> int:
-    """n̂: the inverse-variance mean of the trees' totals, rounded, at least 0; or the exact number where it is known."""
+    """n̂: the inverse-variance mean of the trees' totals, rounded, 0 to most_rows; or the exact number where it is known."""
     if cascade.total is not None:
         return cascade.total
     totals = np.array([noisy[_measurement(plan, which_set)].sum() for noisy in cascade.noisy])
     weight = 1 / np.array([leaf_variances(tree, plan) @ tree.allowed.sum(axis=1) for tree in cascade.trees])
-    return max(0, round(float(totals @ weight / weight.sum())))
+    return min(most_rows(cascade.domain), max(0, round(float(totals @ weight / weight.sum()))))
 
 
 def leaf_variances(tree: AttributeTree, plan: Plan) -> np.ndarray:

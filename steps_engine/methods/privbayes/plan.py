@@ -9,10 +9,12 @@ from schemas.plan import ElectionPlan, LayerPlan
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import EXPONENTIAL, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
-from steps_engine.methods.cascade.plan import SPREAD
+from steps_engine.domain.counting import LARGEST_SET
+from steps_engine.methods.cascade.plan import ASSUMED_ROWS, BYTES_PER_VALUE, SPREAD
 from steps_engine.scores import must_be_expected
 
 DEGREE = 2  # parents of an attribute, at most
+SECONDS_PER_TABLE, SECONDS_PER_ROW = 1e-4, 4e-9  # of scoring one pair of an attribute and its parents
 
 
 def outline(release: Release, allowance: Allowance) -> Outline:
@@ -37,7 +39,11 @@ def outline(release: Release, allowance: Allowance) -> Outline:
                   share=left / allowance.total / len(names), expected_error=error)
         for i, name in enumerate(names, start=1)
     )  # fmt: skip
-    return Outline(tuple(layers), tuple(draws), memory_bytes=2**28, seconds=5.0, election=_election(len(names)))
+    rows = min(release.domain.expected_rows or ASSUMED_ROWS, LARGEST_SET)
+    pairs = len(names) * math.comb(len(names), DEGREE)
+    seconds = round(5 + pairs * (SECONDS_PER_TABLE + rows * SECONDS_PER_ROW), 1)
+    memory = 2**28 + rows * len(names) * BYTES_PER_VALUE
+    return Outline(tuple(layers), tuple(draws), memory, seconds, election=_election(len(names)))
 
 
 def _election(attributes: int) -> ElectionPlan | None:

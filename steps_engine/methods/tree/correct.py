@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from steps_engine import noise
+from steps_engine.domain.counting import LARGEST_SET, most_rows
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
 from steps_engine.inference.rounding import whole_numbers
@@ -62,6 +63,7 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
     Measurements have independent noise of equal variance, so the mean of their estimates has variance T/measurements. T does
     not describe the whole numbers: keeping them non-negative makes them biased.
     """
+    most = most_rows(tree.domain) if plan.total == "estimated" else LARGEST_SET
     weights = least_squares_weights(tree, variances(tree, plan))
     sums = [np.zeros(width) for width in tree.widths()]
     whole = [np.empty((plan.sets, width), dtype=np.int64) for width in tree.widths()]
@@ -71,10 +73,10 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
         for depth, estimate in enumerate(estimates):
             sums[depth] += estimate
         if plan.budget == "split":
-            _keep(whole, index, whole_numbers(tree, estimates, randomness))
+            _keep(whole, index, whole_numbers(tree, estimates, randomness, most))
     if plan.budget == "shared":
         for index, table in enumerate(plausible_tables(tree, noisy, plan, randomness)):
-            _keep(whole, index, whole_numbers(tree, table, randomness))
+            _keep(whole, index, whole_numbers(tree, table, randomness, most))
     errors = tuple(np.sqrt(variance / plan.measurements) for variance in weights.variance)
     cells = correct_cells(tree, noisy.kept(), whole[-1], plan, randomness) if is_sampled(plan) else None
     return ConsistentCounts(tuple(total / plan.measurements for total in sums), errors, tuple(whole), cells)

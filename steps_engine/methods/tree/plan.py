@@ -20,6 +20,7 @@ from steps_engine.accounting.composition import cost_of
 from steps_engine.accounting.mechanisms import CountNoise, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.cells import Space
+from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
 from steps_engine.methods.tree.spec import Division, LayeredSpec, TreeSpec, UhSpec
 from steps_engine.scores import must_be_expected
@@ -29,6 +30,7 @@ MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alo
 TOTAL_SHARE = Fraction(1, 50)  # for the number of rows, where no other layer is there to tell it
 BYTES_PER_CELL, BYTES_PER_CELL_AND_SET = 120, 40  # measured: benchmarks/tree.py
 SECONDS_PER_CELL_AND_SET = 2.5e-7
+BYTES_PER_VALUE, SECONDS_PER_VALUE = 8, 5e-8  # of a set's records
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,15 @@ def outline(
     draws = _election_draws(election, allowance, utilities)
     each = (allowance.total - cost_of(draws)) / len(allowance.served)
     draws += _count_draws(shape, shares, each, allowance)
-    held = sum(shape.nodes)
+    held, values = sum(shape.nodes), min(domain.expected_rows or 0, LARGEST_SET) * len(domain.names)
     if sparse:
         draws = [_sampled(draw, len(shape.nodes), domain.all_cells, len(allowance.served)) for draw in draws]
         held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_rows or 0)
     return Outline(
         layers=_layers(shape, shares, [_noise(allowance, share * each) for share in shares], total, sparse),
         draws=tuple(draws),
-        memory_bytes=bytes_of(held, sets),
-        seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET, 1),
+        memory_bytes=bytes_of(held, sets) + values * BYTES_PER_VALUE,
+        seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET + values * sets * SECONDS_PER_VALUE, 1),
         election=election,
     )
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.spec.method import Exact, Groups, MethodSpec
+from schemas.spec.method import Exact, Groups, MethodSpec, Shares
 from schemas.spec.yaml import Strict
 
 Division = Literal["equal", "cube_root"] | tuple[Fraction, ...]
@@ -44,16 +44,9 @@ class Elect(Strict):
 class LayeredSpec(MethodSpec):
     """One tree over all attributes; ε is divided among its layers."""
 
-    shares: Literal["equal", "cube_root"] | tuple[Exact, ...] | None = Field(
+    shares: Shares | None = Field(
         default=None, description="How ε is divided among layers. Otherwise: equal for split sets, cube_root for shared ones."
     )
-
-    @field_validator("shares")
-    @classmethod
-    def _positive(cls, shares: Division | None) -> Division | None:
-        if isinstance(shares, tuple) and (not shares or any(share <= 0 for share in shares)):
-            raise ValueError("shares are positive numbers, one per layer")
-        return shares
 
     @property
     def division(self) -> Division:

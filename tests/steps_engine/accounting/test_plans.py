@@ -16,7 +16,9 @@ from steps_engine.accounting.composition import composition_of, ways_of
 from steps_engine.accounting.plans import allowance_of, plan_of
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_named
-from tests.steps_engine.shapes import domain, release
+from steps_engine.methods.run_in_memory import run
+from steps_engine.noise import SeededRandomness
+from tests.steps_engine.shapes import counted, domain, release
 
 OPTIONS = {
     "flat": {},
@@ -91,3 +93,41 @@ def test_the_dearest_way_costs_what_is_charged(name, nanos, count, rows, budget,
     assert ways_of(plan.draws).dearest == Fraction(nanos, 10**9) == composition_of(plan).total
     least = rows * (2 if neighbours == "substitute" else 1)
     assert all(draw.sensitivity >= least and draw.scale == draw.sensitivity / draw.epsilon for draw in plan.draws)
+
+
+def test_an_end_that_spends_less_than_others_is_refused():
+    outline = outline_of("cascade")
+    early = next(d for d in outline.draws if d.kind == "count" and d.layer == 1 and any(
+        e.tree == d.tree and e.kind == "count" and e.layer == 2 for e in outline.draws))  # fmt: skip
+    lazy = early.model_copy(update={"epsilon": early.epsilon / 2, "scale": early.scale * 2})
+    draws = tuple(lazy if draw == early else draw for draw in outline.draws)
+    with pytest.raises(StepsError, match=f"end in layer 1 of the tree of {early.tree} spend less"):
+        plan_of(asked("cascade"), replace(outline, draws=draws), "-")
+
+
+def test_cells_too_many_to_list_at_an_epsilon_beyond_all_protection_are_refused():
+    wide = domain(*[10] * 12, expected_rows=1000)
+    for name in ("flat", "tree", "uh"):
+        assert any(draw.threshold for draw in make_plan(asked(name, "400", wide)).draws)
+        with pytest.raises(SpecError, match="less than can be sampled. Lower epsilon"):
+            make_plan(asked(name, "5000", wide))
+
+
+@every_method
+@pytest.mark.parametrize("epsilon", ["0.000001", "2000", "1000000"])
+def test_what_is_planned_can_be_carried_out_at_either_end_of_epsilon(name, epsilon):
+    counts = counted(SHAPE, 500)
+    made = run(asked(name, epsilon), counts, SeededRandomness((name, epsilon)))
+    assert made.records[0].num_rows <= 100 * 1000
+
+
+def test_auto_and_stopping_trees_plan_and_run_at_a_huge_epsilon():
+    assert make_plan(release(SHAPE, method_spec(), "2000")).considered
+    stopping = method_spec("tree", elect={"layers": 2, "utility": "uneven", "stop": True})
+    assert run(release(SHAPE, stopping, "2000"), counted(SHAPE, 500), SeededRandomness(1)).records[0].num_rows == 500
+
+
+def test_estimates_grow_with_rows_and_attributes():
+    for name in OPTIONS:
+        few, many = (make_plan(asked(name, of=domain(2, 3, 4, expected_rows=rows))) for rows in (10**3, 10**9))
+        assert many.memory_bytes > few.memory_bytes + 10**9 and many.seconds > few.seconds + 10

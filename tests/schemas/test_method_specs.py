@@ -1,0 +1,68 @@
+"""What `method:` may hold: every method checks its own options, and says where a mistake stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schemas.errors import SpecError
+from schemas.spec.method import METHOD_SPECS, MethodSpec, method_spec, register_spec
+from tasks.specs import load_release
+
+DATASET = """name: d
+population: p
+expected_rows: 1000
+attributes:
+  - {name: a, kind: integer, bounds: [0, 1]}
+  - {name: b, kind: integer, bounds: [0, 2]}
+"""
+RELEASE = """name: r
+dataset: dataset.yaml
+source: s.csv
+privacy: {epsilon: 1}
+method:
+  METHOD
+"""
+REFUSED = {
+    "a method that is not there": (
+        "decomposition: trie",
+        "line 6: method.decomposition: there is no decomposition 'trie'; known are auto",
+    ),
+    "a mapping for a name": ("decomposition: {a: b}", "line 6: method.decomposition: there is no decomposition {'a': 'b'}"),
+    "a number for a name": ("decomposition: 5", "line 6: method.decomposition: there is no decomposition 5"),
+    "an option that is needed": ("decomposition: uh", "line 5: method: layers is needed here"),
+    "an option of an option that is needed": (
+        "{decomposition: tree, elect: {utility: aic}}",
+        "method.elect: layers is needed here",
+    ),
+    "neither order nor elect": ("decomposition: tree", "decomposition: tree takes order or elect; found none"),
+    "both": ("{decomposition: tree, order: [a], elect: {layers: 1}}", "takes order or elect; found order and elect"),
+    "an option of another method": ("{decomposition: cascade, shares: equal}", 'unknown key "shares"'),
+    "a misspelt option": ("{decomposition: tree, ordr: [a]}", 'unknown key "ordr"; did you mean "order"?'),
+    "shares that are not positive": ("{decomposition: auto, shares: [0, 3]}", "method.shares: shares are positive numbers"),
+    "no shares": ("{decomposition: flat, shares: []}", "method.shares: shares are positive numbers"),
+    "an elected order of a tree": ("{decomposition: tree, order: elected}", "needs decomposition: cascade"),
+    "a list for a method": ("- tree", "method is written as `key: value` lines"),
+}
+
+
+@pytest.mark.parametrize(("method", "said"), REFUSED.values(), ids=REFUSED)
+def test_a_mistake_in_a_method_is_told_with_its_place(tmp_path: Path, method: str, said: str):
+    (tmp_path / "dataset.yaml").write_text(DATASET)
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("METHOD", method))
+    with pytest.raises(SpecError) as refused:
+        load_release(tmp_path / "release.yaml")
+    assert said in str(refused.value) and "release.yaml, line" in str(refused.value)
+
+
+def test_lists_of_a_notebook_are_as_good_as_tuples():
+    assert method_spec("tree", order=[["a", "b"], "c"], shares=[1, 2]) == method_spec(
+        "tree", order=(("a", "b"), "c"), shares=(1, 2)
+    )
+
+
+def test_two_methods_cannot_have_one_name():
+    with pytest.raises(ValueError, match="there is a method 'tree' already"):
+        register_spec("tree", MethodSpec)
+    assert METHOD_SPECS["tree"] is not MethodSpec
