@@ -115,6 +115,7 @@ GAUSSIAN = CountMechanism(  # its scale is σ²; no plan uses it yet
     name="discrete_gaussian",
     prices={ZCDP.name: _GAUSSIAN},
     largest_scale=gaussian.LARGEST_VARIANCE,
+    least_sampled=Fraction(1, 1000),
     draw=noise.discrete_gaussian,
     zeros_that_reach=noise.gaussian_zeros_that_reach,
     variance=gaussian.variance,
