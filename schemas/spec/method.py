@@ -91,10 +91,15 @@ def _read(value: Any) -> MethodSpec:
         known = ", ".join(sorted(METHOD_SPECS)) or "none: import steps_engine.methods, which registers them"
         raise problem_at(("decomposition",), f"there is no decomposition {name!r}; known are {known}")
     try:
-        return METHOD_SPECS[name].model_validate({"decomposition": name, **value})
+        return METHOD_SPECS[name].model_validate({"decomposition": name, **_given(value)})
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
     raise _at_its_place(problem)
+
+
+def _given(value: dict[str, Any]) -> dict[str, Any]:
+    """What was said: version 0.1.0 had one list of options for all methods, in which null stood for those not given."""
+    return {key: part for key, part in value.items() if part is not None or key not in ("order", "elect", "layers", "shares")}
 
 
 def _at_its_place(problem: ErrorDetails) -> PydanticCustomError:

@@ -66,3 +66,9 @@ def test_two_methods_cannot_have_one_name():
     with pytest.raises(ValueError, match="there is a method 'tree' already"):
         register_spec("tree", MethodSpec)
     assert METHOD_SPECS["tree"] is not MethodSpec
+
+
+def test_null_stands_for_an_option_that_is_not_given():
+    assert method_spec("flat", order=None, elect=None, layers=None) == method_spec("flat")
+    with pytest.raises(ValueError, match='unknown key "anything"'):
+        method_spec("flat", anything=None)

@@ -144,7 +144,8 @@ def _elected_shape(space: Space, layers: int, what: str, stop: bool) -> Shape:
     if what == "groups":
         sizes = sorted(space.domain.sizes, reverse=True)
     if cells == 1 or layers > len(sizes) or (what == "groups" and layers < 2):
-        bounds = f"{2 if what == 'groups' else 1} to {len(sizes)}"
+        least = 2 if what == "groups" else 1
+        bounds = f"{least} to {len(sizes)}" if len(sizes) >= least and cells > 1 else "no"
         raise SpecError(
             f"elect.layers: {layers} are asked; this domain has {cells:,} cells and {len(sizes)} attributes to choose from, "
             f"so that {bounds} layers can be elected. Lower layers, or give an order."
