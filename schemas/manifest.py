@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from schemas.budget import WrittenEpsilon, parse_nanos, show_nanos
 from schemas.identity import chain_hash, digest
@@ -72,10 +72,17 @@ class ChargeEntry(Frozen):
     population: Name
     release: Name
     key: str
-    amount: Whole  # in 10⁻⁹ of ε, as are the two below
+    amount: Whole  # in 10⁻⁹ of ε, or of ρ where the measure says so; as are the two below
     granted_after: Whole
     charged_after: Whole
     shown: Terms
+    measure: Literal["zcdp"] | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_in_the_chain(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The digest of a charge in ε is over the keys that it always had."""
+        written: dict[str, Any] = serialise(self)
+        return {name: value for name, value in written.items() if name != "measure" or value is not None}
 
 
 class LedgerProof(Frozen):
