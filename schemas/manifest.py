@@ -14,7 +14,7 @@ from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.spec.domain import Name
 
 FORMAT: Final = "steps-release/2"
-ZCDP_FORMAT: Final = "steps-release/3"  # says a measure; a manifest has the lowest format that can say it
+FORMAT_3: Final = "steps-release/3"  # knows two measures, and interactions; a manifest has the lowest format that can say it
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -145,14 +145,17 @@ class Manifest(Frozen):
 
     @model_validator(mode="after")
     def _has_the_lowest_format(self) -> Self:
-        if self.format != format_of(self.guarantee, self.ledger):
-            raise ValueError("a manifest has format 3 if its guarantee or its charge says a measure, and format 2 otherwise")
+        if self.format != format_of(self.guarantee, self.draws, self.ledger):
+            raise ValueError("a manifest has format 3 if it says a measure or an interaction, and format 2 otherwise")
         return self
 
 
-def format_of(guarantee: Guarantee, ledger: LedgerProof) -> Literal["steps-release/2", "steps-release/3"]:
-    """The lowest format that can say what is promised and what was charged."""
-    return ZCDP_FORMAT if guarantee.rho or ledger.charge.measure else FORMAT
+def format_of(
+    guarantee: Guarantee, draws: tuple[Draw, ...], ledger: LedgerProof
+) -> Literal["steps-release/2", "steps-release/3"]:
+    """The lowest format that can say what is promised, what was drawn and what was charged."""
+    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws)
+    return FORMAT_3 if says_more else FORMAT
 
 
 def guarantee_of(plan: Plan) -> Guarantee:

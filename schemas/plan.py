@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
@@ -17,7 +18,7 @@ from pydantic import (
 )
 
 from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
-from schemas.identity import PLAN_FORMAT, digest, digest_1
+from schemas.identity import FORMAT_3, PLAN_FORMAT, digest, digest_1
 
 _FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")  # "1e999999999" would be a number that no memory holds
 
@@ -43,6 +44,7 @@ class Draw(Frozen):
     """One use of a mechanism, its figures as exact fractions.
 
     Its scale is sensitivity / ε. Of a discrete Gaussian both are squares: Δ² of the L2 sensitivity, and σ² = Δ² / 2ρ.
+    Where an interaction is measured, both are per unit of what one row changes: of the (squared) length of its contrast.
     Draws of one layer touch disjoint nodes (parallel composition); draws of different layers, sets and kinds add up.
     """
 
@@ -52,6 +54,7 @@ class Draw(Frozen):
     layer: int  # of the nodes counted; for an election, of the nodes that are split
     set: int | None  # which synthetic set it serves; None serves all
     tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
+    of: tuple[str, ...] | Literal["elected"] | None = None  # the attributes whose interaction is measured, in place of counts
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
     epsilon: Rational | None = None  # what it costs under pure differential privacy,
@@ -67,7 +70,8 @@ class Draw(Frozen):
 
     @model_serializer(mode="wrap")
     def _say_the_price(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without(said(self), "epsilon" if self.epsilon is None else "rho")
+        unsaid = ("epsilon" if self.epsilon is None else "rho", *(("of",) if self.of is None else ()))
+        return without(said(self), *unsaid)
 
     @property
     def cost(self) -> Fraction:
@@ -106,6 +110,11 @@ class Considered(Frozen):
     why: str
 
 
+def lowest_format(measure: str, draws: Iterable[Draw]) -> Literal[2, 3]:
+    """The lowest format that can say what is drawn, and what it costs."""
+    return FORMAT_3 if measure == "zcdp" or any(draw.of is not None for draw in draws) else PLAN_FORMAT
+
+
 KEYS_3 = ("measure", "rho", "delta", "delta_why", "order")  # that format 3 has and format 2 has not
 
 
@@ -140,10 +149,10 @@ class Plan(Frozen):
     @model_validator(mode="after")
     def _says_its_measure(self) -> Self:
         given = [name for name in ("rho", "delta", "order") if getattr(self, name) is not None]
-        if given != (["rho", "delta", "order"] if self.measure == "zcdp" else []) or (self.format == 3) != (
-            self.measure == "zcdp"
-        ):
-            raise ValueError("a plan of format 3 has rho, delta and order; others have none of them")
+        if given != (["rho", "delta", "order"] if self.measure == "zcdp" else []):
+            raise ValueError("a plan in zcdp has rho, delta and order; others have none of them")
+        if self.format > 1 and self.format != lowest_format(self.measure, self.draws):
+            raise ValueError("a plan has format 3 if it is paid in rho or measures interactions, and format 2 otherwise")
         priced = "rho" if self.measure == "zcdp" else "epsilon"
         if any(getattr(draw, priced) is None for draw in self.draws):
             raise ValueError(f"every draw of this plan is paid in {priced}")

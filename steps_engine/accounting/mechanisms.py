@@ -7,7 +7,7 @@ from there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ import numpy as np
 from schemas.plan import Draw
 from steps_engine import gaussian, laws, noise
 from steps_engine.accounting.measures import PURE, ZCDP
+from steps_engine.inference.contrasts import squared_length
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,12 @@ class CountNoise:
 def noise_of(draw: Draw) -> CountNoise:
     """The noise that a plan's draw of counts prescribes."""
     return CountNoise(COUNTS[draw.mechanism], draw.scale)
+
+
+def contrast_noise(draw: Draw, sizes: Sequence[int]) -> CountNoise:
+    """The noise in the contrast of a table of these sizes: a Gaussian's variance is per unit of the contrast's squared length."""
+    mechanism = COUNTS[draw.mechanism]
+    return CountNoise(mechanism, draw.scale * squared_length(sizes, mechanism is GAUSSIAN))
 
 
 def elect(draw: Draw, scores: np.ndarray, eligible: np.ndarray, randomness: noise.Randomness) -> np.ndarray:

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
-from schemas.identity import ZCDP_FORMAT
-from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan
+from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, lowest_format
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
@@ -59,6 +58,23 @@ class Allowance:
             name=name, kind="count", mechanism=mechanism.name, layer=layer, set=set_, tree=tree, nodes=nodes,
             sensitivity=sensitivity, scale=mechanism.prices[self.measure.name].scale(sensitivity, cost), threshold=threshold,
             **self._paid(cost),
+        )  # fmt: skip
+
+    def interaction(
+        self,
+        name: str,
+        cost: Fraction,
+        *,
+        of: tuple[str, ...] | Literal["elected"],
+        tree: str,
+        set_: int | None,
+    ) -> Draw:
+        """Noise on the contrast of a table; two rows change it by at most twice the length of one (inference/contrasts.py)."""
+        mechanism = COUNTING[self.measure.name]
+        sensitivity = mechanism.sensitivity((2 if self.replaced else 1) * self.rows, False)
+        return Draw(
+            name=name, kind="count", mechanism=mechanism.name, layer=1, set=set_, tree=tree, nodes="leaves", of=of,
+            sensitivity=sensitivity, scale=mechanism.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
         )  # fmt: skip
 
     def election(
@@ -117,7 +133,6 @@ def promise_of(release: Release) -> dict[str, Any]:
     rho = _rho(release)
     found: Converted = epsilon_of(rho, float(asked.delta or 0))
     return {
-        "format": ZCDP_FORMAT,
         "measure": asked.measure,
         "epsilon": show_nanos(asked.epsilon or int(found.value * UNIT)),
         "rho": show_nanos(int(rho * UNIT)),
@@ -142,7 +157,7 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     """The plan of an outline, or why it cannot be carried out."""
     domain, spec, sets = release.domain, release.spec, release.spec.method.sets
     plan = Plan(
-        release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
+        format=lowest_format(spec.privacy.measure, outline.draws), release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
         total=spec.privacy.total, **promise_of(release), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,

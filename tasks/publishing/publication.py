@@ -115,7 +115,7 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
 def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manifest:
     guarantee = guarantee_of(plan)
     return Manifest(
-        format=format_of(guarantee, proof),
+        format=format_of(guarantee, plan.draws, proof),
         release=plan.release,
         population=plan.population,
         made_at=_today(),

@@ -164,7 +164,7 @@ def test_specs_of_pure_privacy_have_no_key_of_the_other_and_the_two_differ_in_id
     )
     assert pure.model_dump(mode="json")["spec"]["privacy"].keys() == {"epsilon", "neighbours", "total"}
     assert zcdp.model_dump(mode="json")["spec"]["privacy"].keys() == {*Privacy.model_fields}
-    assert spec_hash(pure) == spec_hash(pure, 2) != spec_hash(zcdp) == spec_hash(zcdp, 3) != spec_hash(zcdp, 2)
+    assert len({spec_hash(pure), spec_hash(zcdp), spec_hash(pure, 1), spec_hash(zcdp, 1)}) == 4
 
 
 @pytest.mark.parametrize("mechanism, taken", [("", "exponential"), (", mechanism: permute_and_flip", "permute_and_flip")])
