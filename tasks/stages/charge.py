@@ -58,7 +58,8 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     request = ChargeRequest(
         release=release.name,
         population=planned.population,
-        nanos=parse_nanos(planned.epsilon),
+        nanos=parse_nanos(planned.cost),
+        measure=planned.measure,
         neighbours=planned.neighbours,
         unit=planned.unit,
         plan_hash=planned.hash,
