@@ -208,7 +208,8 @@ def _list_type(value: JsonSchema) -> str:
 def _range(value: JsonSchema) -> str:
     low, high = value.get("minimum"), value.get("maximum")
     if "exclusiveMinimum" in value:
-        return f", above {value['exclusiveMinimum']}, at most {high:,}"
+        below = f"below {value['exclusiveMaximum']}" if high is None else f"at most {high:,}"
+        return f", above {value['exclusiveMinimum']}, {below}"
     return f", {low:,} to {high:,}" if low is not None and high is not None else ""
 
 
