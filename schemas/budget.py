@@ -1,36 +1,68 @@
-"""ε as a whole number of 10⁻⁹, taken from the written digits: no float in between, so nothing is ever rounded."""
+"""ε and ρ as whole numbers of 10⁻⁹, δ as its digits, taken as they were written: no float in between, nothing is rounded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-UNIT = 1_000_000_000  # one ε in nanos
-LARGEST = 10**6 * UNIT  # an ε of a million protects nobody; beyond it, a typing mistake
+UNIT = 1_000_000_000  # one ε, or one ρ, in nanos
+LARGEST = 10**6 * UNIT  # an ε or ρ of a million protects nobody; beyond it, a typing mistake
+LEAST_DELTA = Decimal("1e-300")  # below it, a double cannot hold it safely
+DELTA_DIGITS = 15
 
 
-def parse_nanos(value: Any) -> int:
-    """The whole number of 10⁻⁹ that was written.
+def parse_nanos(value: Any, what: str = "epsilon") -> int:
+    """The whole number of 10⁻⁹ that was written; `what` is how messages call it.
 
     >>> parse_nanos("0.3"), parse_nanos(Decimal("1.0")), parse_nanos(2)
     (300000000, 1000000000, 2000000000)
     """
+    number = _number(value, what, "0.5")
+    if number <= 0:
+        raise ValueError(f"{what} must be a positive number, not {value}")
+    if number > LARGEST // UNIT:
+        raise ValueError(f"{what} {value} is larger than {LARGEST // UNIT}; that is no protection at all")
+    if number != round(number, 9):
+        raise ValueError(f"{what} {value} has more than 9 decimals; write a whole number of 0.000000001")
+    return int(number * UNIT)
+
+
+def parse_delta(value: Any) -> str:
+    """δ as documents write it: one way for every number, with all its digits.
+
+    >>> parse_delta("0.000000001"), parse_delta(Decimal("25e-8")), parse_delta("0.5")
+    ('1e-9', '2.5e-7', '5e-1')
+    """
+    number = _number(value, "delta", "1e-9")
+    if number <= 0:
+        raise ValueError(
+            f"delta must be above 0, not {value}: rho promises no epsilon at delta 0. Write a small number such as 1e-9, "
+            "or epsilon alone for pure differential privacy"
+        )
+    if number >= 1:
+        raise ValueError(f"delta must be below 1, not {value}: it is a probability. Write a small number such as 1e-9")
+    if number < LEAST_DELTA:
+        raise ValueError(f"delta must be at least {LEAST_DELTA}, not {value}. Write a larger number such as 1e-9")
+    digits = "".join(map(str, number.as_tuple().digits)).strip("0")
+    if len(digits) > DELTA_DIGITS:
+        raise ValueError(f"delta {value} has more than {DELTA_DIGITS} digits; round it down")
+    return f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{number.adjusted()}"
+
+
+def _number(value: Any, what: str, example: str) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
-        raise ValueError(f"epsilon must be written as a plain number such as 0.5, not {type(value).__name__} {value!r}")
+        raise ValueError(f"{what} must be written as a plain number such as {example}, not {type(value).__name__} {value!r}")
     try:
         number = Decimal(value)
     except ArithmeticError:
-        raise ValueError(f"epsilon must be a plain number such as 0.5, not {value!r}") from None
-    if not number.is_finite() or number <= 0:
-        raise ValueError(f"epsilon must be a positive number, not {value}")
-    if number > LARGEST // UNIT:
-        raise ValueError(f"epsilon {value} is larger than {LARGEST // UNIT}; that is no protection at all")
-    if number != round(number, 9):
-        raise ValueError(f"epsilon {value} has more than 9 decimals; write a whole number of 0.000000001")
-    return int(number * UNIT)
+        raise ValueError(f"{what} must be a plain number such as {example}, not {value!r}") from None
+    if not number.is_finite():
+        raise ValueError(f"{what} must be a positive number, not {value}")
+    return number
 
 
 def show_nanos(nanos: int) -> str:
@@ -48,14 +80,26 @@ def as_fraction(nanos: int) -> Fraction:
     return Fraction(nanos, UNIT)
 
 
-def _from_spec(value: Any) -> int:
+def _from_spec(what: str, parse: Callable[[Any], Any]) -> BeforeValidator:
     # Specs are read by schemas.yaml, which keeps written digits as Decimal; text such as "1" is not a number there.
-    if isinstance(value, str):
-        raise ValueError(f'epsilon must be a number, not the text "{value}"; remove the quotes')
-    return parse_nanos(value)
+    def read(value: Any) -> Any:
+        if isinstance(value, str):
+            raise ValueError(f'{what} must be a number, not the text "{value}"; remove the quotes')
+        return parse(value)
+
+    return BeforeValidator(read)
+
+
+def _parse_rho(value: Any) -> int:
+    return parse_nanos(value, "rho")
 
 
 # In a spec: numbers only. Written out: decimal strings.
-SpecEpsilon = Annotated[int, BeforeValidator(_from_spec), PlainSerializer(show_nanos, return_type=str)]
+SpecEpsilon = Annotated[int, _from_spec("epsilon", parse_nanos), PlainSerializer(show_nanos, return_type=str)]
+SpecRho = Annotated[int, _from_spec("rho", _parse_rho), PlainSerializer(show_nanos, return_type=str)]
+SpecDelta = Annotated[str, _from_spec("delta", parse_delta)]
 # In a document: what `show_nanos` writes. "1e999999999" would be a number that no memory holds.
 WrittenEpsilon = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,9})?$")]
+WrittenRho = WrittenEpsilon
+# In a document: what `parse_delta` returns.
+WrittenDelta = Annotated[str, Field(pattern=r"^[1-9](\.[0-9]{0,13}[1-9])?e-[1-9][0-9]{0,2}$")]

@@ -14,9 +14,10 @@ import rfc8785
 
 from schemas.spec.release import Release
 
-PLAN_FORMAT: Final = (
-    2  # of plans and specs. A key that is added later makes another format: in this one it would change every hash
-)
+# Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
+# format that can say it.
+PLAN_FORMAT: Final = 2
+ZCDP_FORMAT: Final = 3
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -69,8 +70,9 @@ def chain_hash(previous: str, content: str) -> str:
     return sha256(f"{previous}:{content}")
 
 
-def spec_hash(release: Release, format: int = PLAN_FORMAT) -> str:
+def spec_hash(release: Release, format: int | None = None) -> str:
     """Identity of what was asked: spec and domain, not where the files lie."""
+    format = format or (PLAN_FORMAT if release.spec.privacy.measure == "pure" else ZCDP_FORMAT)
     asked = _without_places(release.model_dump(mode="json"))
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))

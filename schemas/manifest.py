@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final, Literal
+from decimal import ROUND_UP, Context, Decimal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from schemas.budget import WrittenEpsilon, parse_nanos, show_nanos
+from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho, parse_nanos, show_nanos
 from schemas.identity import chain_hash, digest
-from schemas.plan import Draw, Frozen, Plan, Rational
+from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.spec.domain import Name
 
 FORMAT: Final = "steps-release/2"
+ZCDP_FORMAT: Final = "steps-release/3"  # says a measure; a manifest has the lowest format that can say it
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -20,6 +22,7 @@ Whole = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 
 MECHANISMS = {
     "two_sided_geometric": "two-sided geometric noise (the exact discrete Laplace) on counts",
+    "discrete_gaussian": "the exact discrete Gaussian on counts",
     "permute_and_flip": "permute-and-flip elections of the attribute that splits a node",
     "exponential": "exponential-mechanism elections of the attribute that splits a node",
 }
@@ -34,8 +37,12 @@ ADDS_UP = (
 class Guarantee(Frozen):
     """What is promised to a person (or whatever the unit is) in the data, and what is not covered."""
 
-    definition: Literal["pure differential privacy"]
-    epsilon: WrittenEpsilon
+    definition: Literal["pure differential privacy", "zero-concentrated differential privacy"]
+    epsilon: WrittenEpsilon  # under zero-concentrated: at delta
+    rho: WrittenRho | None = None
+    delta: WrittenDelta | None = None
+    delta_why: str | None = None
+    order: float | None = None  # of the Rényi divergence, which proves epsilon at delta
     neighbours: Literal["add_remove", "substitute"]
     unit: Name = "person"
     rows_per_person: int
@@ -43,9 +50,13 @@ class Guarantee(Frozen):
     mechanisms: tuple[str, ...]
     unprotected: tuple[str, ...]
 
+    @model_serializer(mode="wrap")
+    def _say_what_is_promised(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return said(self) if self.rho else without(said(self), "rho", "delta", "delta_why", "order")
+
 
 class Composition(Frozen):
-    """How the draws on any way from the root to a leaf add up to ε, as exact fractions."""
+    """How the draws on any way from the root to a leaf add up to ε or ρ, as exact fractions."""
 
     structure: Rational  # elections, and the number of rows where it had to be drawn to guide them
     measurements: tuple[Rational, ...]  # one per set, or one that all sets share
@@ -72,10 +83,15 @@ class ChargeEntry(Frozen):
     population: Name
     release: Name
     key: str
-    amount: Whole  # in 10⁻⁹ of ε, as are the two below
+    amount: Whole  # in 10⁻⁹ of ε, as are the two below; of ρ where a measure is said
     granted_after: Whole
     charged_after: Whole
+    measure: Literal["zcdp"] | None = None  # of the account; none: pure
     shown: Terms
+
+    @model_serializer(mode="wrap")
+    def _say_the_measure(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return said(self) if self.measure else without(said(self), "measure")
 
 
 class LedgerProof(Frozen):
@@ -114,7 +130,7 @@ class FileFacts(Frozen):
 class Manifest(Frozen):
     """manifest.json, signed as a whole."""
 
-    format: Literal["steps-release/2"]
+    format: Literal["steps-release/2", "steps-release/3"]
     release: Name
     population: Name
     made_at: Day
@@ -127,13 +143,28 @@ class Manifest(Frozen):
     code: Code
     files: dict[str, FileFacts]
 
+    @model_validator(mode="after")
+    def _has_the_lowest_format(self) -> Self:
+        if self.format != format_of(self.guarantee, self.ledger):
+            raise ValueError("a manifest has format 3 if its guarantee or its charge says a measure, and format 2 otherwise")
+        return self
+
+
+def format_of(guarantee: Guarantee, ledger: LedgerProof) -> Literal["steps-release/2", "steps-release/3"]:
+    """The lowest format that can say what is promised and what was charged."""
+    return ZCDP_FORMAT if guarantee.rho or ledger.charge.measure else FORMAT
+
 
 def guarantee_of(plan: Plan) -> Guarantee:
     """The guarantee that a plan gives, in figures and in words."""
     used = {draw.mechanism for draw in plan.draws}
     return Guarantee(
-        definition="pure differential privacy",
+        definition="pure differential privacy" if plan.measure == "pure" else "zero-concentrated differential privacy",
         epsilon=plan.epsilon,
+        rho=plan.rho,
+        delta=plan.delta,
+        delta_why=plan.delta_why,
+        order=plan.order,
         neighbours=plan.neighbours,
         unit=plan.unit,
         rows_per_person=plan.rows_per_person,
@@ -149,22 +180,15 @@ def _sentence(plan: Plan) -> str:
 
 
 def _sentence_given_rows(plan: Plan) -> str:
-    """Given n, data that differ in one person differ by a substitution: a removal and an addition, ε each under add/remove."""
+    """Given n, data that differ in one person differ by a substitution: a removal and an addition, each as dear."""
     one = plan.rows_per_person == 1
     rows = "one row" if one else f"all of at most {plan.rows_per_person} rows"
     others = _others(plan) if one else f"{_others(plan)} of as many rows"
-    twice = show_nanos(2 * parse_nanos(plan.epsilon))
-    times, cost = {
-        "add_remove": (
-            factor(twice),
-            f"2ε = {twice}, since a replacement is a removal and an addition at ε = {plan.epsilon} each",
-        ),
-        "substitute": (factor(plan.epsilon), f"ε = {plan.epsilon}"),
-    }[plan.neighbours]
+    likelihood = {"add_remove": _twice, "substitute": _once}[plan.neighbours](plan)
     return (
         f"The exact number of rows is published. For every {plan.unit} in the data: whatever else can be seen in this "
         f"release, or concluded from it, would have been about as likely had that {plan.unit}'s data ({rows}) been replaced by "
-        f"{others}, with probabilities that differ by a factor of at most {times} ({cost}); this holds whatever anyone "
+        f"{others}, with probabilities that {likelihood}; this holds whatever anyone "
         "knows already, and whatever is done with the release later."
     )
 
@@ -177,9 +201,41 @@ def _sentence_of_neighbours(plan: Plan) -> str:
     }[plan.neighbours]
     return (
         f"For every {plan.unit} in the data: whatever can be seen in this release, or concluded from it, would have been "
-        f"about as likely {change}, with probabilities that differ by a factor of at most {factor(plan.epsilon)} "
-        f"(ε = {plan.epsilon}); this holds whatever anyone knows already, and whatever is done with the release later."
+        f"about as likely {change}, with probabilities that {_once(plan)}; this holds whatever anyone knows already, and "
+        "whatever is done with the release later."
     )
+
+
+def _once(plan: Plan) -> str:
+    """How far probabilities may differ between neighbours."""
+    if plan.measure == "pure":
+        return f"differ by a factor of at most {factor(plan.epsilon)} (ε = {plan.epsilon})"
+    return (
+        f"differ by a factor of at most {factor(plan.epsilon)} (ε = {plan.epsilon}) and, beyond that, by at most "
+        f"{plan.delta} (δ), which follows from ρ = {plan.rho}"
+    )
+
+
+def _twice(plan: Plan) -> str:
+    """By (ε, δ) for a removal and for an addition: by 2ε and (1 + e^ε)·δ."""
+    twice = show_nanos(2 * parse_nanos(plan.epsilon))
+    each = f"a replacement is a removal and an addition at ε = {plan.epsilon}"
+    if plan.measure == "pure":
+        return f"differ by a factor of at most {factor(twice)} (2ε = {twice}, since {each} each)"
+    beyond = Decimal(plan.delta or 0) * (1 + Decimal(plan.epsilon).exp())
+    return (
+        f"differ by a factor of at most {factor(twice)} (2ε = {twice}) and, beyond that, by at most {_rounded_up(beyond)} "
+        f"((1 + e^ε)·δ), since {each} and δ = {plan.delta} each, which follows from ρ = {plan.rho}"
+    )
+
+
+def _rounded_up(chance: Decimal) -> str:
+    """A probability with two digits.
+
+    >>> _rounded_up(Decimal("3.7182818e-9")), _rounded_up(Decimal(17))
+    ('3.8e-9', '1')
+    """
+    return f"{Context(prec=2, rounding=ROUND_UP).plus(min(chance, Decimal(1))).normalize():e}".replace("e+0", "")
 
 
 def _others(plan: Plan) -> str:

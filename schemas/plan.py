@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from schemas.budget import WrittenEpsilon
+from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import PLAN_FORMAT, digest, digest_1
 
 _FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")  # "1e999999999" would be a number that no memory holds
@@ -27,23 +35,46 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-class Draw(Frozen):
-    """One use of a mechanism: its scale is sensitivity / epsilon, as exact fractions.
+def without(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}
 
+
+class Draw(Frozen):
+    """One use of a mechanism, its figures as exact fractions.
+
+    Its scale is sensitivity / ε. Of a discrete Gaussian both are squares: Δ² of the L2 sensitivity, and σ² = Δ² / 2ρ.
     Draws of one layer touch disjoint nodes (parallel composition); draws of different layers, sets and kinds add up.
     """
 
     name: str
     kind: Literal["election", "count"]
-    mechanism: Literal["two_sided_geometric", "permute_and_flip", "exponential"]
+    mechanism: Literal["two_sided_geometric", "discrete_gaussian", "permute_and_flip", "exponential"]
     layer: int  # of the nodes counted; for an election, of the nodes that are split
     set: int | None  # which synthetic set it serves; None serves all
     tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
-    epsilon: Rational
+    epsilon: Rational | None = None  # what it costs under pure differential privacy,
+    rho: Rational | None = None  # or under zero-concentrated
     scale: Rational
     threshold: int | None = None  # cells are too many to list: only noisy counts of at least this are kept
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> Self:
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("a draw costs epsilon or rho, one of them")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _say_the_price(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without(said(self), "epsilon" if self.epsilon is None else "rho")
+
+    @property
+    def cost(self) -> Fraction:
+        """In the measure of its plan."""
+        cost = self.rho if self.epsilon is None else self.epsilon
+        assert cost is not None
+        return cost
 
 
 class LayerPlan(Frozen):
@@ -75,10 +106,13 @@ class Considered(Frozen):
     why: str
 
 
+KEYS_3 = ("measure", "rho", "delta", "delta_why", "order")  # that format 3 has and format 2 has not
+
+
 class Plan(Frozen):
     """What will be drawn and what it costs; a function of public inputs alone."""
 
-    format: Literal[1, 2] = PLAN_FORMAT  # by whose rules it is hashed; documents of version 0.1.0 do not say it
+    format: Literal[1, 2, 3] = PLAN_FORMAT  # by whose rules it is hashed; documents of version 0.1.0 do not say it
     release: str
     population: str
     decomposition: str
@@ -86,7 +120,12 @@ class Plan(Frozen):
     rows_per_person: int
     unit: str = "person"  # whose data may change between neighbouring data sets; `rows_per_person` are of one of them
     total: Literal["estimated", "public", "invariant"]
-    epsilon: WrittenEpsilon  # what is charged
+    measure: Literal["pure", "zcdp"] = "pure"  # in which draws are paid
+    epsilon: WrittenEpsilon  # what is charged; under zcdp what `rho` promises at `delta`
+    rho: WrittenRho | None = None  # what is charged under zcdp
+    delta: WrittenDelta | None = None
+    delta_why: str | None = None  # the author's reason for a delta that is not far below one in all rows
+    order: float | None = None  # of the Rényi divergence: the one that proves epsilon at delta
     sets: int
     budget: Literal["split", "shared"] = "split"
     cells: int
@@ -97,6 +136,27 @@ class Plan(Frozen):
     memory_bytes: int
     seconds: float
     spec_hash: str
+
+    @model_validator(mode="after")
+    def _says_its_measure(self) -> Self:
+        given = [name for name in ("rho", "delta", "order") if getattr(self, name) is not None]
+        if given != (["rho", "delta", "order"] if self.measure == "zcdp" else []) or (self.format == 3) != (
+            self.measure == "zcdp"
+        ):
+            raise ValueError("a plan of format 3 has rho, delta and order; others have none of them")
+        priced = "rho" if self.measure == "zcdp" else "epsilon"
+        if any(getattr(draw, priced) is None for draw in self.draws):
+            raise ValueError(f"every draw of this plan is paid in {priced}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _say_what_the_format_knows(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return said(self) if self.format == 3 else without(said(self), *KEYS_3)
+
+    @property
+    def cost(self) -> str:
+        """What is charged, in decimal digits of the measure."""
+        return self.rho or self.epsilon
 
     @property
     def structure_is_drawn(self) -> bool:

@@ -100,10 +100,18 @@ def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: 
         "release": release.name,
         "folder": str(folder),
         "page": str(folder / "index.html"),
-        "epsilon": show_nanos(release.spec.privacy.epsilon),
+        **_promised(release),
         "charged": charged,
         "charges": charges,
         "population": release.domain.population,
         "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
     }
+
+
+def _promised(release: Release) -> dict[str, Any]:
+    """ε, or ρ with the ε that holds at δ."""
+    from steps_engine.accounting.plans import promise_of
+
+    promised = promise_of(release)
+    return {name: promised[name] for name in ("measure", "epsilon", "rho", "delta") if name in promised}

@@ -20,6 +20,7 @@ from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused
 from schemas.spec.release import Release
+from steps_engine.accounting.plans import promise_of
 from steps_engine.methods.registry import method_of
 from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
@@ -76,6 +77,7 @@ def show_budget(home: Home, release: Release) -> None:
 def tell_refusal(home: Home, release: Release, refusal: BudgetRefused) -> None:
     """An event that automations can act on, and a note that a person understands."""
     account = next((a for a in open_ledger(home).accounts() if a.population == release.domain.population), None)
+    asked = promise_of(release)
     emit_event(
         event="steps.budget.refused",
         resource={
@@ -84,7 +86,7 @@ def tell_refusal(home: Home, release: Release, refusal: BudgetRefused) -> None:
             "steps.release": release.name,
         },
         payload={
-            "asked": show_nanos(release.spec.privacy.epsilon),
+            "asked": asked.get("rho", asked["epsilon"]),
             "left": show_nanos(account.balance) if account else "0",
             "granted": show_nanos(account.granted) if account else "0",
         },

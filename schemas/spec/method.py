@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -36,7 +36,7 @@ def _positive(shares: Any) -> Any:
 
 
 Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(str, return_type=str)]
-Shares = Annotated[Literal["equal", "cube_root"] | tuple[Exact, ...], AfterValidator(_positive)]
+Shares = Annotated[Literal["equal", "cube_root", "square_root"] | tuple[Exact, ...], AfterValidator(_positive)]
 Groups = Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_grouped)]  # of attributes, most important first
 
 
@@ -59,6 +59,10 @@ class MethodSpec(Strict):
     def named_groups(self) -> tuple[tuple[str, ...], ...]:
         """Groups of attributes that the options name; every attribute must exist, and stand once."""
         return ()
+
+    def under(self, measure: str) -> Self:
+        """With the defaults that suit a measure, where these differ."""
+        return self
 
 
 METHOD_SPECS: dict[str, type[MethodSpec]] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
-from schemas.budget import SpecEpsilon
+from schemas.budget import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import SpecError
 from schemas.spec.domain import NAME, Domain
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
@@ -20,7 +22,22 @@ PERIOD = re.compile(r"\{(year|quarter|month)\}")
 class Privacy(Strict):
     """The guarantee that is asked for."""
 
-    epsilon: SpecEpsilon = Field(description="ε, the whole cost of the release: what is charged. At most nine decimals.")
+    epsilon: SpecEpsilon | None = Field(
+        default=None,
+        description="ε, the whole cost of the release: what is charged. At most nine decimals. With `delta`: the ε that holds "
+        "at this δ; the largest ρ that promises it is charged.",
+    )
+    rho: SpecRho | None = Field(
+        default=None,
+        description="In place of `epsilon`: ρ of zero-concentrated differential privacy, the whole cost. Needs `delta`. At most "
+        "nine decimals.",
+    )
+    delta: SpecDelta | None = Field(
+        default=None,
+        description="δ of zero-concentrated differential privacy: at which chance ε is told; at most one in a hundred times "
+        "`expected_rows`, such as 1e-9.",
+    )
+    delta_why: str | None = Field(default=None, description="The reason for a larger `delta` than that, which the page tells.")
     neighbours: Literal["add_remove", "substitute"] = Field(
         default="add_remove", description="Data sets that must look alike: one person more or less, or one person replaced."
     )
@@ -29,6 +46,30 @@ class Privacy(Strict):
         description="The number of rows: `estimated` from noisy counts; `public` where all neighbours share it (needs "
         "`neighbours: substitute`); `invariant` publishes it outside the guarantee.",
     )
+
+    @model_validator(mode="after")
+    def _has_one_measure(self) -> Self:
+        given = [name for name in ("epsilon", "rho") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "privacy takes epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with delta, "
+                f"for zero-concentrated. Found {' and '.join(given) or 'neither epsilon nor rho'}; keep one of them"
+            )
+        if self.rho is not None and self.delta is None:
+            raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
+        if self.delta is None and self.delta_why is not None:
+            raise ValueError("delta_why gives the reason for a delta; found none. Remove it, or add delta")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Pure privacy reads as it did before there was another."""
+        new = ("rho", "delta", "delta_why") if self.delta is None else ()
+        return {name: value for name, value in said(self).items() if name not in new}
+
+    @property
+    def measure(self) -> Literal["pure", "zcdp"]:
+        return "pure" if self.delta is None else "zcdp"
 
     @model_validator(mode="after")
     def _public_total_needs_substitution(self) -> Self:
@@ -81,6 +122,12 @@ class ReleaseSpec(Strict):
             )
         return name
 
+    @field_validator("method", mode="after")
+    @classmethod
+    def _suits_the_measure(cls, method: MethodSpec, info: ValidationInfo) -> MethodSpec:
+        privacy = info.data.get("privacy")
+        return method.under(privacy.measure) if privacy is not None else method
+
     @field_validator("formats")
     @classmethod
     def _parquet_always(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,6 +151,21 @@ class Release(Strict):
                 f'release "{self.name}": total: public with rows_per_person: {unit.rows_per_person}; a person with fewer rows '
                 "replaced by one with more would change the number of rows. Say exactly: true in the dataset's unit, if every "
                 "person has exactly as many, or total: estimated."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _delta_is_small(self) -> Self:
+        asked, rows = self.spec.privacy, self.domain.expected_rows
+        if asked.delta is None or asked.delta_why is not None:
+            return self
+        most = Fraction(1, 100 * rows) if rows else Fraction(1, 10**9)
+        if Fraction(Decimal(asked.delta)) > most:
+            found = f"expected_rows: {rows}" if rows else "no expected_rows"
+            raise SpecError(
+                f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee may '
+                f"fail for a {self.domain.unit.who}, so that δ must be far below one in all: at most {float(most):.2g}. Lower delta, "
+                "or say in delta_why why it may be as large."
             )
         return self
 

@@ -69,7 +69,7 @@ def _is_met(draw: Draw, end: int) -> bool:
 
 
 def cost_of(draws: Iterable[Draw]) -> Fraction:
-    return sum((draw.epsilon for draw in draws), Fraction(0))
+    return sum((draw.cost for draw in draws), Fraction(0))
 
 
 def composition_of(plan: Plan) -> Composition:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -49,9 +49,9 @@ def _by_square(part: int) -> Price:
 _PURE_AS_ZCDP = _by_square(2)  # ε-DP is ε²/2-zCDP
 _BOUNDED_RANGE = _by_square(8)  # log-probabilities move within an interval of length ε
 
-# On whole numbers Δ apart in L2; the scale is σ², so that it is rational whatever the cost.
+# On whole numbers Δ apart in L2. Sensitivity and scale are the squares Δ² and σ², so that both are rational whatever the cost.
 _GAUSSIAN = Price(
-    cost=lambda sensitivity, scale: sensitivity**2 / (2 * scale), scale=lambda sensitivity, cost: sensitivity**2 / (2 * cost)
+    cost=lambda sensitivity, scale: sensitivity / (2 * scale), scale=lambda sensitivity, cost: sensitivity / (2 * cost)
 )
 
 
@@ -64,6 +64,9 @@ class CountMechanism:
 
     name: str
     prices: Mapping[str, Price]
+    sensitivity: Callable[[int, bool], Fraction]  # of disjoint counts: so many rows of a person left out, or replaced
+    length: Callable[[Fraction], float]  # the scale as a number of rows
+    width: Callable[[Fraction], float]  # about E|noise|: what grids and penalties are measured in
     largest_scale: int
     least_sampled: Fraction  # the least scale at which cells that are too many to list can be drawn
     draw: Callable[[Fraction, int, noise.Randomness], np.ndarray]
@@ -87,7 +90,7 @@ class Elect(Protocol):
 class ElectionMechanism:
     """A private choice among candidates by their scores."""
 
-    name: str
+    name: Literal["permute_and_flip", "exponential"]
     prices: Mapping[str, Price]
     elect: Elect
 
@@ -101,6 +104,9 @@ def _threshold(scale: Fraction, chance: float) -> int:
 TWO_SIDED_GEOMETRIC = CountMechanism(
     name="two_sided_geometric",
     prices={PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP},
+    sensitivity=lambda rows, replaced: Fraction(2 * rows if replaced else rows),
+    length=float,
+    width=float,
     largest_scale=noise.LARGEST_SCALE,
     least_sampled=Fraction(1, 500),  # P(X ≥ θ) must be a number that double precision holds
     draw=noise.two_sided_geometric,
@@ -111,9 +117,13 @@ TWO_SIDED_GEOMETRIC = CountMechanism(
     chance_below=laws.chance_below,
     threshold=_threshold,
 )
-GAUSSIAN = CountMechanism(  # its scale is σ²; no plan uses it yet
+GAUSSIAN = CountMechanism(
     name="discrete_gaussian",
     prices={ZCDP.name: _GAUSSIAN},
+    # Rows that go, u ≥ 0, and rows that come, v ≥ 0, are at most k each: ‖u − v‖² ≤ ‖u‖² + ‖v‖² ≤ 2k².
+    sensitivity=lambda rows, replaced: Fraction((2 if replaced else 1) * rows**2),
+    length=lambda scale: math.sqrt(scale),
+    width=lambda scale: math.sqrt(2 * scale / math.pi),
     largest_scale=gaussian.LARGEST_VARIANCE,
     least_sampled=Fraction(1, 1000),
     draw=noise.discrete_gaussian,
@@ -124,13 +134,17 @@ GAUSSIAN = CountMechanism(  # its scale is σ²; no plan uses it yet
     chance_below=gaussian.chance_below,
     threshold=gaussian.threshold,
 )
-COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC,)}
+COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC, GAUSSIAN)}
 
 PERMUTE_AND_FLIP = ElectionMechanism(
     "permute_and_flip", {PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP}, noise.permute_and_flip
 )
 EXPONENTIAL = ElectionMechanism("exponential", {PURE.name: _BY_RATIO, ZCDP.name: _BOUNDED_RANGE}, noise.exponential_mechanism)
-ELECTIONS = {mechanism.name: mechanism for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)}
+ELECTIONS: dict[str, ElectionMechanism] = {mechanism.name: mechanism for mechanism in (PERMUTE_AND_FLIP, EXPONENTIAL)}
+
+# What a plan takes unless asked otherwise: at one cost the least noise, and the better of the elections.
+COUNTING = {PURE.name: TWO_SIDED_GEOMETRIC, ZCDP.name: GAUSSIAN}
+ELECTING = {PURE.name: PERMUTE_AND_FLIP, ZCDP.name: EXPONENTIAL}
 
 
 @dataclass(frozen=True)
@@ -147,6 +161,16 @@ class CountNoise:
     def zeros_that_reach(self, threshold: int, cells: int, randomness: noise.Randomness) -> tuple[np.ndarray, np.ndarray]:
         """Which of so many empty cells reach the threshold once each has its noise, and their noisy counts."""
         return self.mechanism.zeros_that_reach(threshold, self.scale, cells, randomness)
+
+    @property
+    def length(self) -> float:
+        """The scale as a number of rows: of a Gaussian σ."""
+        return self.mechanism.length(self.scale)
+
+    @property
+    def width(self) -> float:
+        """About E|noise|."""
+        return self.mechanism.width(self.scale)
 
     @cached_property
     def variance(self) -> float:
@@ -175,5 +199,6 @@ def noise_of(draw: Draw) -> CountNoise:
 
 
 def elect(draw: Draw, scores: np.ndarray, eligible: np.ndarray, randomness: noise.Randomness) -> np.ndarray:
-    """The election that a plan prescribes: the elected column of each row."""
-    return ELECTIONS[draw.mechanism].elect(scores, eligible, draw.epsilon, draw.sensitivity, randomness)
+    """The election that a plan prescribes: the elected column of each row. Its rate is sensitivity/scale, in any measure."""
+    rate = draw.sensitivity / draw.scale
+    return ELECTIONS[draw.mechanism].elect(scores, eligible, rate, draw.sensitivity, randomness)

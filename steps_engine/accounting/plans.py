@@ -5,18 +5,19 @@ A method outlines its layers and asks an allowance for draws, by their cost; sca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from schemas.budget import as_fraction, show_nanos
+from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
+from schemas.identity import ZCDP_FORMAT
 from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
-from steps_engine.accounting.measures import PURE, Measure
-from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, PERMUTE_AND_FLIP, TWO_SIDED_GEOMETRIC, Price
+from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
+from steps_engine.accounting.measures import PURE, ZCDP, Measure
+from steps_engine.accounting.mechanisms import COUNTING, COUNTS, ELECTING, ELECTIONS, noise_of
 from steps_engine.domain.cells import Space
 from steps_engine.noise import GRID
 from steps_engine.scores import widened
@@ -27,12 +28,18 @@ MOST_SECONDS = 30 * 86_400
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a plan may spend, in which measure, and how many rows of a node or a score one person can change."""
+    """What a plan may spend, in which measure, and what one person can change."""
 
     measure: Measure
     total: Fraction
-    rows: int  # per person; a substitution removes and adds that many
+    rows: int  # per person
+    replaced: bool  # whether these are removed and as many others added
     served: tuple[int | None, ...]  # the set that each measurement serves; None serves all
+
+    @property
+    def electing(self) -> Literal["permute_and_flip", "exponential"]:
+        """The mechanism of elections unless another is asked for."""
+        return ELECTING[self.measure.name].name
 
     def count(
         self,
@@ -46,10 +53,12 @@ class Allowance:
         threshold: int | None = None,
     ) -> Draw:
         """Noise on counts of disjoint nodes: one row changes one of them by 1."""
-        sensitivity, mechanism = Fraction(self.rows), TWO_SIDED_GEOMETRIC
+        mechanism = COUNTING[self.measure.name]
+        sensitivity = mechanism.sensitivity(self.rows, self.replaced)
         return Draw(
-            name=name, kind="count", mechanism=mechanism.name, layer=layer, set=set_, tree=tree, nodes=nodes, epsilon=cost,
-            sensitivity=sensitivity, scale=self._price(mechanism.prices).scale(sensitivity, cost), threshold=threshold,
+            name=name, kind="count", mechanism=mechanism.name, layer=layer, set=set_, tree=tree, nodes=nodes,
+            sensitivity=sensitivity, scale=mechanism.prices[self.measure.name].scale(sensitivity, cost), threshold=threshold,
+            **self._paid(cost),
         )  # fmt: skip
 
     def election(
@@ -60,29 +69,62 @@ class Allowance:
         *,
         layer: int,
         tree: str | None = None,
-        mechanism: str = PERMUTE_AND_FLIP.name,
+        mechanism: str | None = None,
         error: Fraction = GRID,
     ) -> Draw:
         """An election at disjoint nodes: one row moves all scores by amounts at most `spread` apart.
 
         `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread.
         """
-        sensitivity = widened(self.rows * spread, error)
+        held = ELECTIONS[mechanism or self.electing]
+        sensitivity = widened((2 if self.replaced else 1) * self.rows * spread, error)
         return Draw(
-            name=name, kind="election", mechanism=mechanism, layer=layer, set=None, tree=tree, nodes="inner", epsilon=cost,
-            sensitivity=sensitivity, scale=self._price(ELECTIONS[mechanism].prices).scale(sensitivity, cost),
+            name=name, kind="election", mechanism=held.name, layer=layer, set=None, tree=tree, nodes="inner",
+            sensitivity=sensitivity, scale=held.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
         )  # fmt: skip
 
-    def _price(self, prices: Mapping[str, Price]) -> Price:
-        return prices[self.measure.name]
+    def _paid(self, cost: Fraction) -> dict[str, Any]:
+        return {"rho" if self.measure is ZCDP else "epsilon": cost}
 
 
 def allowance_of(release: Release) -> Allowance:
-    """All of the release's ε; k rows of a person, twice that under substitution."""
+    """All of the release's ε or ρ; k rows of a person."""
     spec, sets = release.spec, release.spec.method.sets
-    rows = release.domain.unit.rows_per_person * (2 if spec.privacy.neighbours == "substitute" else 1)
     served = (None,) if sets.budget == "shared" else tuple(range(1, sets.count + 1))
-    return Allowance(PURE, as_fraction(spec.privacy.epsilon), rows, served)
+    measure, total = (PURE, as_fraction(spec.privacy.epsilon or 0)) if spec.privacy.measure == "pure" else (ZCDP, _rho(release))
+    return Allowance(measure, total, release.domain.unit.rows_per_person, spec.privacy.neighbours == "substitute", served)
+
+
+def _rho(release: Release) -> Fraction:
+    """ρ as asked, or the largest that promises the asked (ε, δ)."""
+    asked = release.spec.privacy
+    if asked.rho is not None:
+        return as_fraction(asked.rho)
+    rho = rho_of(as_fraction(asked.epsilon or 0), float(asked.delta or 0)).value
+    if rho == 0:
+        raise SpecError(
+            f'release "{release.name}": epsilon: {show_nanos(asked.epsilon or 0)} at delta: {asked.delta} needs a ρ below '
+            "0.000000001, the least that can be charged. Raise epsilon or delta."
+        )
+    return rho
+
+
+def promise_of(release: Release) -> dict[str, Any]:
+    """What a plan says of its guarantee: ε alone, or ρ with the ε that holds at δ and the order that proves it."""
+    asked = release.spec.privacy
+    if asked.measure == "pure":
+        return {"epsilon": show_nanos(asked.epsilon or 0)}
+    rho = _rho(release)
+    found: Converted = epsilon_of(rho, float(asked.delta or 0))
+    return {
+        "format": ZCDP_FORMAT,
+        "measure": asked.measure,
+        "epsilon": show_nanos(asked.epsilon or int(found.value * UNIT)),
+        "rho": show_nanos(int(rho * UNIT)),
+        "delta": asked.delta,
+        "delta_why": asked.delta_why,
+        "order": found.order,
+    }
 
 
 @dataclass(frozen=True)
@@ -102,8 +144,7 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     plan = Plan(
         release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
-        total=spec.privacy.total,
-        epsilon=show_nanos(spec.privacy.epsilon), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
+        total=spec.privacy.total, **promise_of(release), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,
         memory_bytes=outline.memory_bytes, seconds=outline.seconds, spec_hash=spec_hash,
     )  # fmt: skip
@@ -113,19 +154,23 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     return plan
 
 
+def _cost(plan: Plan) -> str:
+    return f"ρ={plan.rho}" if plan.rho else f"ε={plan.epsilon}"
+
+
 def _must_be_drawable(plan: Plan) -> None:
     """No scale beyond what noise.py draws: a draw that fails after the charge would cost ε and give nothing."""
     counts = [draw for draw in plan.draws if draw.kind == "count"]
     for draw in counts:
         if draw.scale > COUNTS[draw.mechanism].largest_scale:
             raise SpecError(
-                f"ε={plan.epsilon} over {len(plan.draws)} draws needs noise of scale {float(draw.scale):.3g}, more than "
-                "can be drawn. Raise epsilon, or ask for fewer sets or layers."
+                f"{_cost(plan)} over {len(plan.draws)} draws needs noise of scale {noise_of(draw).length:.3g}, more than "
+                f"can be drawn. Raise {'rho' if plan.rho else 'epsilon'}, or ask for fewer sets or layers."
             )
         if draw.threshold is not None and draw.scale < COUNTS[draw.mechanism].least_sampled:
             raise SpecError(
-                f"ε={plan.epsilon} gives noise of scale {float(draw.scale):.3g} on cells that are too many to list, less than "
-                "can be sampled. Lower epsilon: at this one hardly anything is protected."
+                f"{_cost(plan)} gives noise of scale {noise_of(draw).length:.3g} on cells that are too many to list, less than "
+                f"can be sampled. Lower {'rho' if plan.rho else 'epsilon'}: at this one hardly anything is protected."
             )
 
 
@@ -133,7 +178,7 @@ def _must_cost(plan: Plan, allowance: Allowance) -> None:
     """Every draw is paid by its share, and the dearest way through all draws costs what is charged, exactly."""
     for draw in plan.draws:
         prices = (COUNTS if draw.kind == "count" else ELECTIONS)[draw.mechanism].prices
-        if draw.epsilon <= 0 or prices[allowance.measure.name].cost(draw.sensitivity, draw.scale) > draw.epsilon:
+        if draw.cost <= 0 or prices[allowance.measure.name].cost(draw.sensitivity, draw.scale) > draw.cost:
             raise StepsError(f"{plan.decomposition}: draw {draw.name!r} is not paid by its share. Nothing was charged.")
     ways = ways_of(plan.draws)
     if (dearest := ways.dearest) != allowance.total:

@@ -16,8 +16,11 @@ import numpy as np
 from steps_engine.accounting.mechanisms import CountNoise
 from steps_engine.noise import Randomness, integers_below, uniform
 
-NEAR, FAR = 24, 34  # in scales: noisy counts up to NEAR use the prior, which is fitted up to FAR; beyond, it would be flat
-STEPS_PER_SCALE = 8  # the grid is finer than the noise
+NEAR, FAR = (
+    24,
+    34,
+)  # in widths of the noise: noisy counts up to NEAR use the prior, which is fitted up to FAR; beyond, it would be flat
+STEPS_PER_WIDTH = 8  # the grid is finer than the noise
 ROUNDS = 200  # EM from half a flat start and half an atom at zero; stopping early keeps the prior smooth
 
 
@@ -39,8 +42,8 @@ class Prior:
     @classmethod
     def fit(cls, noisy: np.ndarray, noise: CountNoise, unseen: int = 0, threshold: int = 0) -> Prior:
         """From the noisy counts at hand; `unseen` more are known only to have stayed below a threshold."""
-        step = max(1, math.floor(noise.scale / STEPS_PER_SCALE))
-        seen = noisy[noisy <= math.floor(FAR * noise.scale)]
+        step = max(1, math.floor(noise.width / STEPS_PER_WIDTH))
+        seen = noisy[noisy <= math.floor(FAR * noise.width)]
         lowest, highest = int(seen.min(initial=0)), max(int(seen.max(initial=0)), 1)
         cells = np.bincount((seen - lowest) // step, minlength=(highest - lowest) // step + 1)
         exact = np.concatenate([[0.0], 1 + step * np.arange(-(-highest // step)) + (step - 1) / 2])
@@ -63,7 +66,7 @@ class Prior:
         return cls(noise, lowest, step, np.cumsum(posterior, axis=1), variance)
 
     def near(self, noisy: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(noisy <= math.floor(NEAR * self.noise.scale))
+        return np.flatnonzero(noisy <= math.floor(NEAR * self.noise.width))
 
     def variances(self, noisy: np.ndarray) -> np.ndarray:
         result, near = np.full(len(noisy), self.noise.variance), self.near(noisy)

@@ -67,14 +67,19 @@ def run_plan(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness,
 def synthesize_frame(
     frame: pd.DataFrame,
     domain: Domain,
-    epsilon: float | str | Decimal,
+    epsilon: float | str | Decimal | None,
     method: MethodSpec,
     privacy: dict[str, Any] | None = None,
     utility: Utility | None = None,
     randomness: Randomness | None = None,
 ) -> Synthetic:
-    """From a frame one may look at to synthetic frames. `utility` is a user's own, named in method.elect of a tree."""
-    asked = Privacy.model_validate({"epsilon": Decimal(str(epsilon)), **(privacy or {})})
+    """From a frame one may look at to synthetic frames, at ε or, with `privacy` {"delta": …}, at (ε, δ); None: at its "rho".
+
+    `utility` is a user's own, named in method.elect of a tree.
+    """
+    written = {"epsilon": epsilon, **(privacy or {})}
+    numbers = {name: Decimal(str(written[name])) for name in ("epsilon", "rho", "delta") if written.get(name) is not None}
+    asked = Privacy.model_validate({**written, **numbers})
     spec = ReleaseSpec(name="notebook", dataset="-", source="-", privacy=asked, method=method)
     check_names(spec, domain, "method")
     release = Release(spec=spec, domain=domain, folder=".")

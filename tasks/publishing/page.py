@@ -92,7 +92,7 @@ def _draw_rows(plan: Plan, said: dict[str, str]) -> Iterator[dict[str, Any]]:
             "sets": "all" if draw.set is None else _runs([draw.set for draw in draws if draw.set is not None]),
             "mechanism": draw.mechanism.replace("_", "-"),
             "sensitivity": str(draw.sensitivity),
-            "epsilon": str(draw.epsilon),
+            "epsilon": str(draw.cost),
             "scale": str(draw.scale),
         }
 

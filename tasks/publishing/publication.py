@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import EvidenceBroken
-from schemas.manifest import FORMAT, ChargeEntry, Code, LedgerProof, Manifest, guarantee_of
+from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.spec.release import Release
@@ -113,12 +113,13 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
 
 
 def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manifest:
+    guarantee = guarantee_of(plan)
     return Manifest(
-        format=FORMAT,
+        format=format_of(guarantee, proof),
         release=plan.release,
         population=plan.population,
         made_at=_today(),
-        guarantee=guarantee_of(plan),
+        guarantee=guarantee,
         composition=composition_of(plan),
         draws=plan.draws,
         plan_hash=plan.hash,

@@ -90,10 +90,10 @@ def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
 
 def _noise_problems(draw: Draw, plan: Plan) -> Iterator[str]:
     """The scale is no smaller than sensitivity/ε, for a sensitivity no smaller than the verifier's own."""
-    if draw.epsilon <= 0:
+    if draw.cost <= 0:
         yield f"draw {draw.name!r} has no share of ε"
-    elif draw.scale < draw.sensitivity / draw.epsilon:
-        yield f"draw {draw.name!r} has scale {draw.scale}, below sensitivity/ε = {draw.sensitivity / draw.epsilon}"
+    elif draw.scale < draw.sensitivity / draw.cost:
+        yield f"draw {draw.name!r} has scale {draw.scale}, below sensitivity/ε = {draw.sensitivity / draw.cost}"
     if draw.layer < 0 or (draw.kind == "election" and draw.set is not None) or _elected_otherwise(draw, plan):
         yield f"draw {draw.name!r} is no election or count of this plan"
     try:

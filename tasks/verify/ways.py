@@ -110,14 +110,14 @@ def figures_of(plan: Plan) -> Figures:
     counts: dict[int | None, Fraction] = {}
     for draw in met:
         if draw.kind == "count":
-            counts[draw.set] = counts.get(draw.set, Fraction()) + draw.epsilon
+            counts[draw.set] = counts.get(draw.set, Fraction()) + draw.cost
     structure = cost(ways.common) + cost(draw for draw in met if draw.kind == "election")
     measurements = tuple(counts.get(measurement, Fraction()) for measurement in measurements_of(plan))
     return Figures(structure, measurements, cost(ways.common) + cost(met))
 
 
 def cost(draws: Iterable[Draw]) -> Fraction:
-    return sum((draw.epsilon for draw in draws), Fraction())
+    return sum((draw.cost for draw in draws), Fraction())
 
 
 def written_epsilon(plan: Plan) -> Fraction:

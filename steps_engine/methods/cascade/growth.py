@@ -36,7 +36,7 @@ def grow(domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomne
     trees = []
     for position, prefix in enumerate(_prefixes(domain, counts, order)):
         draws = tree_draws(plan, domain.names[order[position]])
-        scale = float(draws.counts[0][-1].scale)
+        scale = noise_of(draws.counts[0][-1]).width
         splits = candidate_splits(domain.sizes, order[:position], order[position], scale, rows)
         tree = AttributeTree(domain, order[position], splits, ())
         for draw in draws.elections:

@@ -10,12 +10,14 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import cost_of
+from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import no_codes
@@ -55,7 +57,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     draws = _total_draw(domain, release.spec.privacy.total, allowance)
     if method.order == ELECTED:
         draws += _order_draws(len(order), allowance)
-    shares = _shares(domain, order)
+    shares = _shares(domain, order, allowance)
     left = allowance.total - cost_of(draws)
     for j, depth, share in zip(order, depths, shares, strict=True):
         draws += _tree_draws(domain.names[j], depth, share * left, allowance)
@@ -64,7 +66,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         draws=tuple(draws),
         memory_bytes=_memory(domain),
         seconds=_seconds(domain, order, depths, method.sets.count),
-        election=_election(domain, order),
+        election=_election(domain, order, allowance.electing),
     )
 
 
@@ -99,9 +101,11 @@ def attribute_order(domain: Domain, method: MethodSpec) -> tuple[int, ...]:
     return tuple(j for j in given + rest if domain.sizes[j] > 1) or (0,)
 
 
-def _shares(domain: Domain, order: tuple[int, ...]) -> tuple[Fraction, ...]:
-    """Σ cells_j/ε_j, the expected L1 error, is least for ε_j ∝ √cells_j: √categories, in thousandths."""
-    weights = [Fraction(math.isqrt(10**6 * domain.sizes[j])) for j in order]
+def _shares(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> tuple[Fraction, ...]:
+    """The expected L1 error Σ cells_j·E|noise_j| is least for ε_j ∝ √cells_j or ρ_j ∝ ∛cells_j²: of categories, in thousandths."""
+    sizes = [domain.sizes[j] for j in order]
+    pure = allowance.measure is PURE
+    weights = [Fraction(math.isqrt(10**6 * size) if pure else round(1000 * size ** (2 / 3))) for size in sizes]
     return tuple(weight / sum(weights) for weight in weights)
 
 
@@ -161,12 +165,14 @@ def _layers(
     return tuple(rows)
 
 
-def _election(domain: Domain, order: tuple[int, ...]) -> ElectionPlan | None:
+def _election(
+    domain: Domain, order: tuple[int, ...], mechanism: Literal["permute_and_flip", "exponential"]
+) -> ElectionPlan | None:
     if len(order) == 1:
         return None
     must_be_expected(domain.expected_rows)
     return ElectionPlan(
-        utility="dependence", what="groups", mechanism="permute_and_flip", layers=LAYERS, share=ELECTION_SHARE,
+        utility="dependence", what="groups", mechanism=mechanism, layers=LAYERS, share=ELECTION_SHARE,
         candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.sanitize import Cascade
@@ -19,9 +20,9 @@ def sketch(plan: Plan) -> Sketch:
     rows = []
     for layer in plan.layers:
         name = layer.attributes[0] if layer.attributes else ""
-        scales = [draw.scale for draw in plan.draws if draw.kind == "count" and draw.tree == name]
+        scales = [noise_of(draw).length for draw in plan.draws if draw.kind == "count" and draw.tree == name]
         nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
-        widest = float(scales[-1]) if scales else None
+        widest = scales[-1] if scales else None
         rows.append(SketchRow(layer.layer, name, nodes, str(layer.share), widest, layer.expected_error))
     return Sketch("tree", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws})
 

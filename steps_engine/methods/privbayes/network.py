@@ -14,7 +14,7 @@ import numpy as np
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine import noise
-from steps_engine.accounting.mechanisms import elect
+from steps_engine.accounting.mechanisms import elect, noise_of
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
@@ -59,7 +59,7 @@ def _most_cells(domain: Domain, plan: Plan) -> int:
     """θ-useful: n̂/cells ≥ θ·scale, from public numbers; without an expected n only memory bounds a table."""
     if domain.expected_rows is None:
         return MOST_CELLS
-    scale = next(draw.scale for draw in plan.draws if draw.kind == "count")
+    scale = next(noise_of(draw).length for draw in plan.draws if draw.kind == "count")
     return min(MOST_CELLS, int(domain.expected_rows / (USEFULNESS * scale)))
 
 

@@ -54,7 +54,7 @@ def outline(
     sparse = bytes_of(domain.all_cells, sets) > MOST_BYTES
     _must_fit(release, shape, sparse)
     election = _election(domain, method, utilities)
-    shares = _shares(method.division, shape)
+    shares = _shares(method.division(allowance.measure.name), shape)
     if sparse and len(shape.nodes) == 1:
         shape, shares = _below_a_total(shape), (TOTAL_SHARE, 1 - TOTAL_SHARE)
     draws = _election_draws(election, allowance, utilities)
@@ -195,12 +195,13 @@ def _election_draws(election: ElectionPlan | None, allowance: Allowance, utiliti
 
 
 def _shares(asked: Division, shape: Shape) -> tuple[Fraction, ...]:
-    """The part of a set's ε that each layer gets; they sum to 1 exactly."""
+    """The part of a set's budget that each layer gets; they sum to 1 exactly."""
     depth = len(shape.nodes)
     if asked == "equal":
         return (Fraction(1, depth),) * depth
-    if asked == "cube_root":  # Σ nodes_l/ε_l² is least for ε_l ∝ nodes_l^(1/3)
-        weights = tuple(Fraction(round(nodes ** (1 / 3) * 1000)) for nodes in shape.nodes)
+    if asked == "cube_root" or asked == "square_root":
+        power = 1 / 3 if asked == "cube_root" else 1 / 2
+        weights = tuple(Fraction(round(nodes**power * 1000)) for nodes in shape.nodes)
     elif len(asked) != depth:
         raise SpecError(f"shares: {len(asked)} are given; this tree has {depth} layers, the last cross-tabulation included.")
     else:

@@ -17,7 +17,7 @@ from steps_engine.accounting.plans import allowance_of
 from steps_engine.domain.cells import Space
 from steps_engine.methods.protocol import Candidate
 from steps_engine.methods.tree.plan import MOST_BYTES, bytes_of, outline
-from steps_engine.methods.tree.spec import Division, FlatSpec, LayeredSpec, TreeSpec
+from steps_engine.methods.tree.spec import Division, FlatSpec, LayeredSpec, TreeSpec, least_error
 
 
 def flat_candidate(release: Release) -> Candidate:
@@ -25,11 +25,12 @@ def flat_candidate(release: Release) -> Candidate:
 
 
 def tree_candidate(release: Release) -> Candidate | None:
-    """The tree is ours unless an order is given: one layer above the cells, shares by the cube-root rule."""
+    """The tree is ours unless an order is given: one layer above the cells, shares by the rule of least error."""
     asked = release.spec.method
     order = asked.named_groups() or top_layer(release.domain)
     shares: Division | None = getattr(asked, "shares", None)
-    return _predicted(release, TreeSpec(order=order, shares=shares or "cube_root", sets=asked.sets)) if order else None
+    measure = release.spec.privacy.measure
+    return _predicted(release, TreeSpec(order=order, shares=shares or least_error(measure), sets=asked.sets)) if order else None
 
 
 def _predicted(release: Release, spec: LayeredSpec) -> Candidate:

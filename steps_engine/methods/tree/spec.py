@@ -10,7 +10,12 @@ from pydantic import Field, field_validator, model_validator
 from schemas.spec.method import Exact, Groups, MethodSpec, Shares
 from schemas.spec.yaml import Strict
 
-Division = Literal["equal", "cube_root"] | tuple[Fraction, ...]
+Division = Literal["equal", "cube_root", "square_root"] | tuple[Fraction, ...]
+
+
+def least_error(measure: str) -> Literal["cube_root", "square_root"]:
+    """Σ nodes/ε² is least for ε ∝ nodes^(1/3), Σ nodes/ρ for ρ ∝ nodes^(1/2)."""
+    return "cube_root" if measure == "pure" else "square_root"
 
 
 class Elect(Strict):
@@ -23,7 +28,9 @@ class Elect(Strict):
         default="attributes", description="An attribute for every node, or one grouping of all attributes into layers."
     )
     mechanism: Literal["permute_and_flip", "exponential"] = Field(
-        default="permute_and_flip", description="How the winner is drawn; permute-and-flip is never worse."
+        default="permute_and_flip",
+        description="How the winner is drawn. For ε permute-and-flip is never worse; for ρ, unless this is given, exponential is "
+        "taken, which costs a quarter.",
     )
     stop: bool = Field(default=False, description="Whether a branch may end where another layer would cost more than it tells.")
 
@@ -45,13 +52,14 @@ class LayeredSpec(MethodSpec):
     """One tree over all attributes; ε is divided among its layers."""
 
     shares: Shares | None = Field(
-        default=None, description="How ε is divided among layers. Otherwise: equal for split sets, cube_root for shared ones."
+        default=None,
+        description="How the budget is divided among layers. Otherwise: equal for split sets; for shared ones by the rule of "
+        "least error, cube_root for ε and square_root for ρ.",
     )
 
-    @property
-    def division(self) -> Division:
+    def division(self, measure: str) -> Division:
         """`shares`; unless given, split sets have the paper's equal layers, and one measurement for all the least noise."""
-        return self.shares or ("cube_root" if self.sets.budget == "shared" else "equal")
+        return self.shares or (least_error(measure) if self.sets.budget == "shared" else "equal")
 
 
 class TreeSpec(LayeredSpec):
@@ -72,6 +80,11 @@ class TreeSpec(LayeredSpec):
 
     def named_groups(self) -> tuple[tuple[str, ...], ...]:
         return self.order or ()
+
+    def under(self, measure: str) -> Self:
+        if self.elect is None or measure == "pure" or "mechanism" in self.elect.model_fields_set:
+            return self
+        return self.model_copy(update={"elect": self.elect.model_copy(update={"mechanism": "exponential"})})
 
 
 class FlatSpec(LayeredSpec):

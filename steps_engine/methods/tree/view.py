@@ -7,6 +7,7 @@ import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
+from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.nodes import Tree
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.tree.branches import Branches, read_branches
@@ -26,7 +27,7 @@ def sketch(plan: Plan) -> Sketch:
         mine = [draw for draw in plan.draws if (draw.kind, draw.layer) == ("count", layer.layer)]
         what = "elected" if layer.attributes is None else ", ".join(layer.attributes) or "everyone"
         nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
-        scale = float(mine[0].scale) if mine else None
+        scale = noise_of(mine[0]).length if mine else None
         rows.append(SketchRow(layer.layer, what, nodes, str(layer.share), scale, layer.expected_error))
     threshold = max((draw.threshold or 0 for draw in plan.draws), default=0)
     remark = f"cells     too many to list: sampled, only noisy counts of {threshold:,} and more are kept"
