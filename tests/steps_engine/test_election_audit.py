@@ -23,7 +23,7 @@ from steps_engine.methods.tree.election import UNEVEN, Utility, elect_attributes
 from steps_engine.methods.tree.growth import Growth
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import GRID, SeededRandomness, rate_of
-from steps_engine.scores import dependence
+from steps_engine.scores import dependence, widened
 from tests.privacy_audit import election_chances, epsilon_lower_bound
 from tests.steps_engine.shapes import domain, electing_by, release
 
@@ -205,15 +205,25 @@ def test_a_declared_error_is_paid_for_and_an_undeclared_one_is_caught():
 
 
 @pytest.mark.parametrize(("error", "more"), [(GRID / 8, 0), (GRID, 0), (Fraction(1), 4 - 4 * GRID)])
-def test_what_an_error_beyond_the_grid_adds_is_added_once_whatever_a_person_may_move(error, more):
+def test_what_an_error_beyond_the_grid_adds_is_added_for_every_row_as_each_may_lie_in_a_node_of_its_own(error, more):
     of = domain(2, 2, unit={"rows_per_person": 3})
     utility = Utility("largest", lambda h, k, n: h.max(axis=1), Fraction(1), monotone=True, error=error)
     method = method_spec(decomposition="tree", elect={"layers": 1, "utility": "largest"})
     plan = make_plan(release(of, method, neighbours="substitute"), method=electing_by(utility))
     assert (
-        plan.election_draw(0).sensitivity == 6 + more
-        and plan.election_draw(0).scale == (6 + more) / plan.election_draw(0).epsilon
+        plan.election_draw(0).sensitivity == 6 * (1 + more)
+        and plan.election_draw(0).scale == 6 * (1 + more) / plan.election_draw(0).epsilon
     )
+
+
+@pytest.mark.parametrize("error", [GRID, Fraction(1, 2), Fraction(5)])
+@pytest.mark.parametrize("spread", [Fraction(1, 1000), Fraction(1), Fraction(4)])
+def test_rows_apart_cost_what_is_paid_whatever_the_spread_and_the_error_of_a_utility(spread, error):
+    """Each of so many nodes moves by its row's spread, the grid's 2 steps and 4 errors; 4 errors once would not do."""
+    rows, moved = 6, spread + 2 * GRID + 4 * error
+    assert rows * moved * rate_of(Fraction(1), rows * widened(spread, error)) <= 1
+    once = rows * spread + 4 * (error - GRID) + 6 * GRID
+    assert rows * moved > once
 
 
 def test_a_utility_whose_scores_are_too_large_to_be_compared_is_refused_where_they_are_summed():
