@@ -20,7 +20,7 @@ from scipy.stats import beta
 
 from steps_engine.accounting.conversion import epsilon_of
 from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS
-from steps_engine.noise import Randomness, SeededRandomness, rate_of
+from steps_engine.noise import GRID, Randomness, SeededRandomness, rate_of
 from tests.privacy_audit import election_chances
 
 STEP = 2.0**-11  # losses are rounded to multiples of this
@@ -159,6 +159,19 @@ class Reversed:
     def sampled(self, runs: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
         one, other = self.of.sampled(runs, randomness)
         return -other, -one
+
+
+def price_of(draw: Evidence) -> Fraction:
+    """What the draw costs by its theorem, from what it was given on both sides: d²/(2σ²), or an eighth of a squared range."""
+    if isinstance(draw, Count) and draw.mechanism == "discrete_gaussian":
+        return draw.shift**2 / (2 * draw.scale)
+    if isinstance(draw, Election) and draw.mechanism == "exponential":
+        moved = [
+            math.floor(one / float(GRID)) - math.floor(other / float(GRID))
+            for one, other in zip(draw.one, draw.other, strict=True)
+        ]
+        return ((max(moved) - min(moved)) * GRID * rate_of(draw.sensitivity / draw.scale, draw.sensitivity)) ** 2 / 8
+    raise ValueError("no theorem for this draw")
 
 
 # --- exact
