@@ -74,10 +74,11 @@ class Allowance:
     ) -> Draw:
         """An election at disjoint nodes: one row moves all scores by amounts at most `spread` apart.
 
-        `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread.
+        `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread, of every row:
+        rows of a person may lie in nodes of their own.
         """
         held = ELECTIONS[mechanism or self.electing]
-        sensitivity = widened((2 if self.replaced else 1) * self.rows * spread, error)
+        sensitivity = (2 if self.replaced else 1) * self.rows * widened(spread, error)
         return Draw(
             name=name, kind="election", mechanism=held.name, layer=layer, set=None, tree=tree, nodes="inner",
             sensitivity=sensitivity, scale=held.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
