@@ -164,7 +164,7 @@ class Release(Strict):
             found = f"expected_rows: {rows}" if rows else "no expected_rows"
             raise SpecError(
                 f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee '
-                f"may fail for a {self.domain.unit.who}, so that δ must be far below one in all: at most {float(most):.2g}. Lower "
+                f"may fail for a {self.domain.unit.who}, so δ must be far below one in all: at most {float(most):.2g}. Lower "
                 "delta, or say in delta_why why it may be as large."
             )
         return self
