@@ -120,10 +120,15 @@ def cost(draws: Iterable[Draw]) -> Fraction:
     return sum((draw.cost for draw in draws), Fraction())
 
 
-def written_epsilon(plan: Plan) -> Fraction:
-    """ε from its decimal digits."""
-    written = DIGITS.fullmatch(plan.epsilon)
-    if written is None:
-        raise ValueError("ε is not written in decimal digits")
-    whole, rest = written[1], written[2] or ""
+def written_cost(plan: Plan) -> Fraction:
+    """What the plan costs in its measure: ρ, or ε."""
+    return written("ρ", plan.rho) if plan.measure == "zcdp" else written("ε", plan.epsilon)
+
+
+def written(symbol: str, text: str | None) -> Fraction:
+    """ε or ρ from its decimal digits."""
+    digits = DIGITS.fullmatch(text or "")
+    if digits is None:
+        raise ValueError(f"{symbol} is not written in decimal digits")
+    whole, rest = digits[1], digits[2] or ""
     return Fraction(int(whole + rest), 10 ** len(rest))
