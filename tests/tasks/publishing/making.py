@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from schemas import tables
 from schemas.budget import parse_nanos
 from schemas.identity import chain_hash, digest
-from schemas.manifest import LedgerProof, guarantee_of
+from schemas.manifest import Guarantee, LedgerProof, format_of, guarantee_of
 from schemas.plan import Plan, read_plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
@@ -134,18 +134,30 @@ def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> Any:
     return value
 
 
-def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None]) -> None:
-    """Another plan, with manifest, charge, chain and signature made to agree with it."""
+def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None], **charge: Any) -> None:
+    """Another plan, with manifest, charge, chain and signature made to agree with it; `charge`: what it says besides."""
     plan = read_plan(edit_json(folder / bundle.PLAN, change))
 
     def agree(manifest: dict[str, Any]) -> None:
+        manifest["ledger"]["charge"] |= charge
         manifest |= {"plan_hash": plan.hash, "draws": [draw.model_dump(mode="json") for draw in plan.draws]}
         manifest["guarantee"] = guarantee_of(plan).model_dump(mode="json")
         manifest["composition"] = composition_of(plan).model_dump(mode="json")
         manifest["ledger"]["charge"]["shown"]["plan_hash"] = plan.hash
-        forge_chain(manifest["ledger"])
+        forge_charge(manifest)
 
     sign_again(folder, home, agree)
+
+
+def forge_charge(manifest: dict[str, Any], **charge: Any) -> None:
+    """A charge that says this; without a measure if that is None. Chain and format are made to agree with it."""
+    entry = manifest["ledger"]["charge"]
+    entry |= charge
+    if entry.get("measure", "") is None:
+        del entry["measure"]
+    forge_chain(manifest["ledger"])
+    guarantee, proof = Guarantee.model_validate(manifest["guarantee"]), LedgerProof.model_validate(manifest["ledger"])
+    manifest["format"] = format_of(guarantee, proof)
 
 
 def forge_chain(proof: dict[str, Any]) -> None:
