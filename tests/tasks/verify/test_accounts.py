@@ -204,6 +204,15 @@ def test_a_number_of_sets_that_nobody_could_check_is_refused_and_never_counted_u
         problems(plan_of("given").model_copy(update={"sets": sets}))
 
 
+def test_shares_that_nobody_could_add_up_are_refused_and_never_added_up():
+    """Three thousand denominators of 500 digits, no two of them with a common factor to speak of."""
+    plan = plan_of("given")
+    shares = (Fraction(1, 10**499 + 2 * i + 1) for i in range(3000))
+    many = tuple(plan.draws[0].model_copy(update={"epsilon": share, "name": str(share)[-9:]}) for share in shares)
+    with pytest.raises(ValueError, match="no common denominator"):
+        problems(plan.model_copy(update={"draws": plan.draws + many}))
+
+
 def test_a_layer_beyond_all_bounds_is_a_problem_and_never_counted_up():
     plan = plan_of("given")
     assert problems(changed(plan, len(plan.draws) - 1, layer=10**15))
