@@ -35,7 +35,10 @@ STOPPING = method_spec(
 
 def lying(plan: Plan, times: int) -> Plan:
     """The plan with elections that pay for a part of what a record moves."""
-    draws = (d.model_copy(update={"sensitivity": d.sensitivity / times}) if d.kind == "election" else d for d in plan.draws)
+    draws = (
+        d.model_copy(update={"sensitivity": d.sensitivity / times, "scale": d.scale / times}) if d.kind == "election" else d
+        for d in plan.draws
+    )
     return plan.model_copy(update={"draws": tuple(draws)})
 
 
