@@ -57,6 +57,8 @@ class Privacy(Strict):
             )
         if self.rho is not None and self.delta is None:
             raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
+        if self.delta_why is not None and not self.delta_why.strip():
+            raise ValueError("delta_why gives the reason for a delta; found an empty one. Say it in a sentence, or remove it")
         if self.delta is None and self.delta_why is not None:
             raise ValueError("delta_why gives the reason for a delta; found none. Remove it, or add delta")
         return self
