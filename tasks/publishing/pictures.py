@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
+from steps_engine.accounting.conversion import epsilon_of
 from steps_engine.methods.views import Branch, Dependent, Margin
 
 Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
 MOST_BARS = 24
+POINTS = 66  # of a curve
 
 
 def margin_picture(margin: Margin) -> dict[str, Any]:
@@ -37,6 +41,37 @@ def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     row = {each.name: number for number, each in enumerate(network)}
     arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
     return {"names": network, "arcs": arcs}
+
+
+def curve_picture(rho: Fraction, delta: str, epsilon: str) -> dict[str, Any]:
+    """ε against δ, from the largest δ to the smallest: places as parts of the picture's width and height."""
+    own = -math.log10(float(delta))
+    first, last = min(2, math.floor(own)), min(300, max(15, math.ceil(own) + 1))
+    exponents = [first + (last - first) * point / (POINTS - 1) for point in range(POINTS)]
+    deltas = (min(max(10**-exponent, 1e-300), 0.999) for exponent in exponents)
+    found = [float(epsilon_of(rho, chance).value) for chance in deltas]
+    top, step = _rounded_axis(max(*found, float(epsilon)))
+    apart = math.ceil((last - first) / 6)
+    return {
+        "points": [{"x": point / (POINTS - 1), "y": value / top} for point, value in enumerate(found)],
+        "own": {"x": (own - first) / (last - first), "y": float(epsilon) / top},
+        "across": [{"x": (e - first) / (last - first), "power": -e} for e in range(first, last + 1) if e % apart == 0],
+        "up": [{"y": number * step / top, "label": f"{number * step:,.10g}"} for number in range(round(top / step) + 1)],
+        "first": first,
+        "last": last,
+        "top": top,
+    }
+
+
+def _rounded_axis(most: float) -> tuple[float, float]:
+    """The end of an axis that reaches this far, and the distance of its marks: 1, 2 or 5 times a power of ten.
+
+    >>> _rounded_axis(1.4), _rounded_axis(0.07)
+    ((1.5, 0.5), (0.08, 0.02))
+    """
+    size = 10.0 ** math.floor(math.log10(most / 5))
+    step = next(size * part for part in (1, 2, 5, 10) if size * part * 5 >= most)
+    return round(math.ceil(most / step) * step, 12), step
 
 
 @dataclass
