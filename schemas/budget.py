@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -51,6 +51,33 @@ def parse_delta(value: Any) -> str:
     if len(digits) > DELTA_DIGITS:
         raise ValueError(f"delta {value} has more than {DELTA_DIGITS} digits; round it down")
     return f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{number.adjusted()}"
+
+
+class Asked(NamedTuple):
+    """What is asked of a budget."""
+
+    measure: Literal["pure", "zcdp"]
+    nanos: int
+    delta: str | None
+
+
+def parse_grant(epsilon: str | None, rho: str | None, delta: str | None) -> Asked:
+    """A grant in ε, or in ρ with the δ at which its ε is quoted.
+
+    >>> parse_grant("4", None, None), parse_grant(None, "0.1", "1e-6")
+    (Asked(measure='pure', nanos=4000000000, delta=None), Asked(measure='zcdp', nanos=100000000, delta='1e-6'))
+    """
+    if epsilon is not None and rho is not None:
+        raise ValueError(
+            f"epsilon {epsilon} and rho {rho} were both asked; a budget has one measure. Write EPSILON or --rho RHO"
+        )
+    if rho is not None:
+        return Asked("zcdp", parse_nanos(rho, "rho"), None if delta is None else parse_delta(delta))
+    if delta is not None:
+        raise ValueError(f"delta {delta} was asked without rho; a budget in ε has none. Write --rho RHO or leave --delta out")
+    if epsilon is None:
+        raise ValueError("no amount was asked. Write EPSILON for a budget in ε, or --rho RHO for one in ρ")
+    return Asked("pure", parse_nanos(epsilon), None)
 
 
 def _number(value: Any, what: str, example: str) -> Decimal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isa
 
 
 MOST_PROBLEMS = 20  # shown in a terminal
+_SYMBOLS = {"pure": "ε", "zcdp": "ρ"}
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -70,31 +72,51 @@ def account(answer: dict[str, Any]) -> None:
 
 
 def accounts(answer: dict[str, Any]) -> None:
-    table = _table("population", "granted", "charged", "balance", "neighbours", "unit", right=("granted", "charged", "balance"))
+    amounts = ("granted", "charged", "balance")
+    table = _table("population", *amounts, "neighbours", "unit", "in", right=amounts)
     for each in answer["accounts"]:
-        table.add_row(*(each[name] for name in ("population", "granted", "charged", "balance", "neighbours", "unit")))
+        shown = (_with_epsilon(each, name) for name in amounts)
+        table.add_row(each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
     _console.print(table if answer["accounts"] else "no grants yet")
 
 
+def _with_epsilon(account: dict[str, Any], name: str) -> str:
+    """ρ with the ε that it is at the account's δ, rounded up."""
+    if account["measure"] == "pure":
+        return str(account[name])
+    epsilon = Decimal(account[f"{name}_epsilon"]).quantize(Decimal("0.001"), ROUND_CEILING)
+    return f"{account[name]} (ε {epsilon.normalize():f})"
+
+
+def _measured(account: dict[str, Any]) -> str:
+    return _SYMBOLS["pure"] if account["measure"] == "pure" else f"{_SYMBOLS['zcdp']} (ε at δ = {account['delta']})"
+
+
 def entries(answer: dict[str, Any]) -> None:
-    table = _table("seq", "at", "who", "what", "population", "release", "ε", "balance", "hash", right=("seq", "ε", "balance"))
+    numbers = ("seq", "amount", "balance")
+    table = _table("seq", "at", "who", "what", "population", "release", "amount", "balance", "in", "hash", right=numbers)
     for each in answer["entries"]:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
-        cells = (each["population"], each["release"], each["epsilon"], each["balance_after"])
-        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(c or "" for c in cells), each["hash"][:12])
+        amount, symbol = each["epsilon"] or each["rho"], _SYMBOLS[each["measure"]] if each["population"] else ""
+        cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
+        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
 
 
 def releases(answer: dict[str, Any]) -> None:
-    table = _table("release", "state", "ε", "population", "by", "at", "approved by", right=("ε",))
+    table = _table("release", "state", "charged", "population", "by", "at", "approved by", right=("charged",))
     for each in answer["releases"]:
-        names = ("release", "state", "charged", "population", "actor")
-        table.add_row(*(each[name] for name in names), _time(each["at"]), each["approver"] or "")
+        place = (each["population"], each["actor"], _time(each["at"]), each["approver"] or "")
+        table.add_row(each["release"], each["state"], _charged(each), *place)
     _console.print(table if answer["releases"] else "no releases yet")
 
 
+def _charged(answer: dict[str, Any]) -> str:
+    return f"{_SYMBOLS[answer['measure']]} = {answer['charged']}"
+
+
 def trail(answer: dict[str, Any]) -> None:
-    _say(f"{answer['release']}: {answer['state']}, ε = {answer['charged']} of {answer['population']}")
+    _say(f"{answer['release']}: {answer['state']}, {_charged(answer)} of {answer['population']}")
     if answer["folder"]:
         _say(f"bundle {answer['folder']}")
     for name, digest in answer["hashes"].items():
