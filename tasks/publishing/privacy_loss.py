@@ -16,8 +16,8 @@ from tasks.publishing import pictures
 BEFORE = (0.01, 0.1, 0.5, 0.9)  # what somebody may have believed
 TOLD_AT = ("1e-3", "1e-6", "1e-9", "1e-12", "1e-15")
 PRICES = {
-    "discrete_gaussian": "Gaussian noise of standard deviation σ (or a little less) costs Δ² ⁄ 2σ² on counts that one {unit} changes by "
-    "at most Δ in all, as the root of the changes’ squares.",
+    "discrete_gaussian": "Gaussian noise of standard deviation σ (or a little less) costs Δ² ⁄ 2σ² on counts that one {unit} "
+    "changes by at most Δ in all, the root of the sum of squares.",
     "two_sided_geometric": "Two-sided geometric noise costs (sensitivity ⁄ scale)² ⁄ 2.",
     "exponential": "An election costs (sensitivity ⁄ scale)² ⁄ 8.",
     "permute_and_flip": "An election costs (sensitivity ⁄ scale)² ⁄ 2.",
