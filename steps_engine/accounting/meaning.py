@@ -14,6 +14,7 @@ from steps_engine.accounting.conversion import epsilon_of
 from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, noise_of
 
 TOLD_AT = ("1e-6", "1e-9", "1e-12")  # besides the plan's own δ
+POINTS = 66  # of a curve
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,27 @@ def promise_at(rho: Fraction, delta: str) -> Promise:
     """
     found = epsilon_of(rho, float(delta))
     return Promise(delta, show_nanos(int(found.value * UNIT)), found.order)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """(−log₁₀ δ, ε) from the largest δ to the smallest, and of the δ that is told."""
+
+    points: tuple[tuple[float, float], ...]
+    own: tuple[float, float]
+
+
+def curve_of(rho: Fraction, delta: str) -> Curve:
+    """ε against δ from 10⁻² to 10⁻¹⁵, or as far as the told δ lies."""
+    told = -math.log10(float(delta))
+    first, last = min(2, math.floor(told)), max(15, math.ceil(told) + 1)
+    exponents = (first + (last - first) * point / (POINTS - 1) for point in range(POINTS))
+    return Curve(tuple(_point(rho, exponent) for exponent in exponents), _point(rho, told))
+
+
+def _point(rho: Fraction, exponent: float) -> tuple[float, float]:
+    """Just within the δ that can be converted, where it would lie beyond."""
+    return exponent, float(epsilon_of(rho, min(max(10**-exponent, 1e-300), 0.999)).value)
 
 
 def rho_between(plan: Plan) -> Fraction:

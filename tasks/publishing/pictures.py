@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from decimal import Decimal
 from typing import Any
 
-from steps_engine.accounting.conversion import epsilon_of
+from steps_engine.accounting.meaning import Curve
 from steps_engine.methods.views import Branch, Dependent, Margin
 
 Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
 MOST_BARS = 24
-POINTS = 66  # of a curve
 
 
 def margin_picture(margin: Margin) -> dict[str, Any]:
@@ -43,23 +41,21 @@ def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     return {"names": network, "arcs": arcs}
 
 
-def curve_picture(rho: Fraction, delta: str, epsilon: str) -> dict[str, Any]:
+def curve_picture(curve: Curve) -> dict[str, Any]:
     """ε against δ, from the largest δ to the smallest: places as parts of the picture's width and height."""
-    own = -math.log10(float(delta))
-    first, last = min(2, math.floor(own)), min(300, max(15, math.ceil(own) + 1))
-    exponents = [first + (last - first) * point / (POINTS - 1) for point in range(POINTS)]
-    deltas = (min(max(10**-exponent, 1e-300), 0.999) for exponent in exponents)
-    found = [float(epsilon_of(rho, chance).value) for chance in deltas]
-    top, step = _rounded_axis(max(*found, float(epsilon)))
-    apart = math.ceil((last - first) / 6)
+    first, last = round(curve.points[0][0]), round(curve.points[-1][0])
+    top, step = _rounded_axis(max(epsilon for _, epsilon in (*curve.points, curve.own)))
+    places = [
+        {"x": (exponent - first) / (last - first), "y": epsilon / top} for exponent, epsilon in (curve.own, *curve.points)
+    ]
+    apart = -((first - last) // 6)
     return {
-        "points": [{"x": point / (POINTS - 1), "y": value / top} for point, value in enumerate(found)],
-        "own": {"x": (own - first) / (last - first), "y": float(epsilon) / top},
+        "own": places[0],
+        "points": places[1:],
         "across": [{"x": (e - first) / (last - first), "power": -e} for e in range(first, last + 1) if e % apart == 0],
         "up": [{"y": number * step / top, "label": f"{number * step:,.10g}"} for number in range(round(top / step) + 1)],
         "first": first,
         "last": last,
-        "top": top,
     }
 
 
@@ -69,9 +65,9 @@ def _rounded_axis(most: float) -> tuple[float, float]:
     >>> _rounded_axis(1.4), _rounded_axis(0.07)
     ((1.5, 0.5), (0.08, 0.02))
     """
-    size = 10.0 ** math.floor(math.log10(most / 5))
+    size = 10.0 ** Decimal(most / 5).adjusted()
     step = next(size * part for part in (1, 2, 5, 10) if size * part * 5 >= most)
-    return round(math.ceil(most / step) * step, 12), step
+    return round(-(-most // step) * step, 12), step
 
 
 @dataclass

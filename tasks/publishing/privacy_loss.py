@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.manifest import factor
 from schemas.plan import Draw, Plan
-from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, loss_of, promises_of, rho_between
+from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, curve_of, loss_of, promises_of, rho_between
 from tasks.publishing import pictures
 
 BEFORE = (0.01, 0.1, 0.5, 0.9)  # what somebody may have believed
@@ -39,7 +39,7 @@ def loss_view(plan: Plan) -> dict[str, Any] | None:
         "odds": _times(Fraction(loss_of(rho, own))),
         "promises": list(_promise_rows(plan)),
         "prices": list(_prices(plan)),
-        "curve": pictures.curve_picture(Fraction(plan.rho), plan.delta, plan.epsilon),
+        "curve": pictures.curve_picture(curve_of(Fraction(plan.rho), plan.delta)),
     }
 
 
