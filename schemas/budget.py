@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
@@ -107,24 +106,29 @@ def as_fraction(nanos: int) -> Fraction:
     return Fraction(nanos, UNIT)
 
 
-def _from_spec(what: str, parse: Callable[[Any], Any]) -> BeforeValidator:
+def _from_spec(value: Any) -> int:
+    return parse_nanos(_not_text(value, "epsilon"))
+
+
+def _rho_from_spec(value: Any) -> int:
+    return parse_nanos(_not_text(value, "rho"), "rho")
+
+
+def _delta_from_spec(value: Any) -> str:
+    return parse_delta(_not_text(value, "delta"))
+
+
+def _not_text(value: Any, what: str) -> Any:
     # Specs are read by schemas.yaml, which keeps written digits as Decimal; text such as "1" is not a number there.
-    def read(value: Any) -> Any:
-        if isinstance(value, str):
-            raise ValueError(f'{what} must be a number, not the text "{value}"; remove the quotes')
-        return parse(value)
-
-    return BeforeValidator(read)
-
-
-def _parse_rho(value: Any) -> int:
-    return parse_nanos(value, "rho")
+    if isinstance(value, str):
+        raise ValueError(f'{what} must be a number, not the text "{value}"; remove the quotes')
+    return value
 
 
 # In a spec: numbers only. Written out: decimal strings.
-SpecEpsilon = Annotated[int, _from_spec("epsilon", parse_nanos), PlainSerializer(show_nanos, return_type=str)]
-SpecRho = Annotated[int, _from_spec("rho", _parse_rho), PlainSerializer(show_nanos, return_type=str)]
-SpecDelta = Annotated[str, _from_spec("delta", parse_delta)]
+SpecEpsilon = Annotated[int, BeforeValidator(_from_spec), PlainSerializer(show_nanos, return_type=str)]
+SpecRho = Annotated[int, BeforeValidator(_rho_from_spec), PlainSerializer(show_nanos, return_type=str)]
+SpecDelta = Annotated[str, BeforeValidator(_delta_from_spec)]
 # In a document: what `show_nanos` writes. "1e999999999" would be a number that no memory holds.
 WrittenEpsilon = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,9})?$")]
 WrittenRho = WrittenEpsilon

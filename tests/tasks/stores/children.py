@@ -29,6 +29,7 @@ from tasks.stores.database import SCHEMA_VERSION, version_of
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key, signing_key
 from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.migrations import upgrade  # noqa: F401  (the children find it imported)
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = pa.schema([pa.field("count", pa.int64(), nullable=False)])
@@ -220,6 +221,7 @@ def die_before_statement(ledger: Ledger, step: int) -> None:
 def killed_while_migrating(home: Home) -> list[dict[str, Any]]:
     """Process after process wants to write a first new entry and dies one step later than the one before, until one migrated."""
     found: list[dict[str, Any]] = []
+    open_ledger(home).head()  # the children find everything imported
     for step in itertools.count(1):
 
         def migrate(report: Callable[[object], None], step: int = step) -> None:
