@@ -143,7 +143,8 @@ def test_a_pure_release_that_a_budget_in_rho_refuses_is_told_in_rho(small: Small
 def test_the_budget_s_progress_is_in_rho_and_in_the_epsilon_that_it_is(small: Small, steps):
     granted(steps, "--rho", "0.04", "--delta", "1e-6")
     asks_rho(small, name="shown-rho")
-    steps("run", small.release)
+    said = steps("run", small.release)
+    assert said.code == 0 and "ρ = 0.02 charged for ε = 1.164 at δ = 1e-9; 0.02 left for small-people" in said.out
     spent, all_of_it = (show_nanos(int(epsilon_of(Fraction(rho), 1e-6).value * UNIT)) for rho in ("0.02", "0.04"))
     assert descriptions(last_flow_run().id)["budget-small-people"] == (
         f"ρ = 0.02 of 0.04 is spent; 0.02 is left (at δ = 1e-6: ε = {spent} spent, {all_of_it} granted)"

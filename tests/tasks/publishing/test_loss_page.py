@@ -26,7 +26,7 @@ from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tasks.publishing.page import make_page
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, a_release, some_counts
-from tests.tasks.publishing.test_page import _Page
+from tests.tasks.publishing.test_page import _Page, phone
 
 FROZEN = Path(__file__).parents[2] / "frozen" / "0.2.0.dev0-pure" / "bundles"
 METHODS = {
@@ -209,6 +209,25 @@ def test_a_pure_release_on_an_account_in_rho_says_what_was_promised_and_what_was
     assert "ε = 1 at most, for each person" in text and "Share of ε" in text and "What ρ means" not in text
     assert "This release promises ε = 1, and the budget is kept in ρ." in text and "rounded up: ρ = 0.5." in text
     assert "ρ = 1.5 had been granted" in text and "ρ = 0.5 for this release" in text
+
+
+@pytest.mark.browser
+def test_the_curve_and_its_tables_fit_a_phone_and_need_nothing(tmp_path: Path):
+    plan, page = made(ELECTED, epsilon="0.135335283")
+    seen = _Page(page)
+    assert not seen.seen & {"script", "img", "link", "iframe"} and ("role", "img") in seen.attributes
+    (tmp_path / "index.html").write_text(page)
+    driver = phone()
+    try:
+        driver.get((tmp_path / "index.html").as_uri())
+        assert driver.get_log("browser") == []
+        wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert driver.execute_script(wide) <= 0, "the page scrolls sideways on a phone"
+        within = "return [...document.querySelectorAll('.narrow')].every(e => e.scrollWidth <= e.clientWidth)"
+        assert driver.execute_script(within), "a table about ρ must be scrolled on a phone"
+        assert driver.find_element("css selector", ".curve svg").size["height"] > 150
+    finally:
+        driver.quit()
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FROZEN.glob("*.pub")))
