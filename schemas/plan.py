@@ -94,7 +94,7 @@ class LayerPlan(Frozen):
 
 class ElectionPlan(Frozen):
     utility: str
-    what: Literal["attributes", "groups"]
+    what: Literal["attributes", "groups", "pairs"]
     mechanism: Literal["permute_and_flip", "exponential"]
     layers: int
     share: Rational

@@ -69,12 +69,13 @@ class Allowance:
         of: tuple[str, ...] | Literal["elected"],
         tree: str,
         set_: int | None,
+        layer: int = 1,
     ) -> Draw:
         """Noise on the contrast of a table; two rows change it by at most twice the length of one (inference/contrasts.py)."""
         mechanism = COUNTING[self.measure.name]
         sensitivity = mechanism.sensitivity((2 if self.replaced else 1) * self.rows, False)
         return Draw(
-            name=name, kind="count", mechanism=mechanism.name, layer=1, set=set_, tree=tree, nodes="leaves", of=of,
+            name=name, kind="count", mechanism=mechanism.name, layer=layer, set=set_, tree=tree, nodes="leaves", of=of,
             sensitivity=sensitivity, scale=mechanism.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
         )  # fmt: skip
 
@@ -159,7 +160,8 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     """The plan of an outline, or why it cannot be carried out."""
     domain, spec, sets = release.domain, release.spec, release.spec.method.sets
     plan = Plan(
-        format=lowest_format(spec.privacy.measure, outline.draws), release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
+        format=lowest_format(spec.privacy.measure, outline.draws), release=spec.name, population=domain.population,
+        decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
         total=spec.privacy.total, **promise_of(release), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,

@@ -8,12 +8,13 @@ from importlib.metadata import entry_points
 from schemas.spec.method import register_spec
 from steps_engine.methods.cascade.method import CASCADE
 from steps_engine.methods.choosing import AutoSpec
+from steps_engine.methods.pairs.method import PAIRS
 from steps_engine.methods.privbayes.method import PRIVBAYES
 from steps_engine.methods.registry import register
 from steps_engine.methods.tree.method import FLAT, TREE, UH
 
 register_spec("auto", AutoSpec)
-for _method in (FLAT, TREE, UH, CASCADE, PRIVBAYES):
+for _method in (FLAT, TREE, UH, CASCADE, PRIVBAYES, PAIRS):
     register(_method)
 for _point in entry_points(group="steps_release.methods"):
     try:

@@ -1,0 +1,80 @@
+"""Pairs: margins, and what pairs of attributes add to them, measured; one model fitted to all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import pandas as pd
+import pyarrow as pa
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from schemas.spec.method import MethodSpec
+from schemas.spec.release import Release
+from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.domain.counting import Counts
+from steps_engine.methods.checked import Checked
+from steps_engine.methods.pairs import check, predict, view
+from steps_engine.methods.pairs.measure import build, sanitize
+from steps_engine.methods.pairs.plan import outline
+from steps_engine.methods.pairs.spec import PairsSpec
+from steps_engine.methods.pairs.synthesize import synthesize
+from steps_engine.methods.pairs.tables import (
+    estimates_table,
+    noisy_table,
+    read_measured,
+    read_noisy,
+    read_structure,
+    schemas_of,
+    structure_table,
+)
+from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.views import Sketch, View
+from steps_engine.noise import Randomness
+
+
+@dataclass(frozen=True)
+class PairsMethod:
+    """One-way tables and interactions of pairs."""
+
+    name: str = "pairs"
+    spec: type[MethodSpec] = PairsSpec
+
+    def outline(self, release: Release, allowance: Allowance, randomness: Randomness | None) -> Outline:
+        return outline(release, allowance)
+
+    def candidate(self, release: Release) -> Candidate | None:
+        return predict.candidate(release)
+
+    def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
+        return structure_table(build(domain, plan, cast(Counts, counts), randomness))
+
+    def sanitize(self, domain: Domain, plan: Plan, counts: Counts, structure: pa.Table, randomness: Randomness) -> pa.Table:
+        read = read_structure(domain, plan, structure)
+        return noisy_table(read, sanitize(read, counts, randomness))
+
+    def correct(self, domain: Domain, plan: Plan, structure: pa.Table, noisy: pa.Table, randomness: Randomness) -> pa.Table:
+        read = read_structure(domain, plan, structure)
+        return estimates_table(read, read_noisy(read, noisy))
+
+    def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
+        return synthesize(*read_measured(domain, plan, tables), which_set, randomness)
+
+    def schemas(self, plan: Plan) -> dict[str, pa.Schema]:
+        return schemas_of(plan)
+
+    def check(self, domain: Domain, plan: Plan, tables: Tables) -> Checked:
+        return check.check(domain, plan, tables)
+
+    def view(self, domain: Domain, plan: Plan, tables: Tables) -> View:
+        return view.view(domain, plan, tables)
+
+    def sketch(self, plan: Plan) -> Sketch:
+        return view.sketch(plan)
+
+    def counts(self, domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
+        return view.table_counts(domain, plan, tables, layer)
+
+
+PAIRS = PairsMethod()

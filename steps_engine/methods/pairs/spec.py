@@ -1,0 +1,32 @@
+"""What `method:` may say of pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from schemas.spec.method import Exact, MethodSpec
+
+
+class PairsSpec(MethodSpec):
+    """One-way tables, and what pairs of attributes add to them; one model fitted to all of it."""
+
+    decomposition: Literal["pairs"] = Field(
+        default="pairs", description="One-way tables and what pairs of attributes add to them; one model fitted to all of it."
+    )
+    pairs: Literal["all"] | Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="How many pairs are measured: `all`, or a number to elect. Otherwise the plan decides."
+    )
+    importance: dict[str, Exact] = Field(
+        default={},
+        description="How much more an attribute matters than others, such as {voted: 3}: its tables get more of the "
+        "budget. Costs nothing.",
+    )
+
+    @field_validator("importance")
+    @classmethod
+    def _positive(cls, importance: dict[str, Exact]) -> dict[str, Exact]:
+        if any(weight <= 0 for weight in importance.values()):
+            raise ValueError("importance gives attributes positive numbers, 1 for those that are not named")
+        return importance

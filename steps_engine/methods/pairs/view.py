@@ -1,0 +1,93 @@
+"""What people are shown of pairs: its tables before anything is drawn, its margins and strongest pairs afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from schemas.plan import Draw, Plan
+from schemas.spec.domain import Domain
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.records import codes_of
+from steps_engine.methods.pairs.estimate import estimate, one_way_with_errors
+from steps_engine.methods.pairs.structure import Structure
+from steps_engine.methods.pairs.synthesize import walk
+from steps_engine.methods.pairs.tables import read_measured
+from steps_engine.methods.protocol import Tables
+from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
+
+STRONG = 0.5  # of the information of the pair that ties an attribute to the tree: others as strong are shown beside it
+
+
+def sketch(plan: Plan) -> Sketch:
+    rows, first = [], [draw for draw in plan.draws if draw.of is not None and draw.set == plan.served[0]]
+    for layer, draw in zip(plan.layers, first, strict=True):
+        nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
+        rows.append(
+            SketchRow(layer.layer, said(draw), nodes, f"{float(layer.share):.2%}", noise_of(draw).length, layer.expected_error)
+        )
+    remark = () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
+    return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remark)
+
+
+def said(draw: Draw) -> str:
+    """What a draw measures or elects."""
+    if draw.kind == "election":
+        return f"election {draw.layer + 1} of a pair"
+    if draw.of == "elected":
+        return f"elected {draw.tree}"
+    return " × ".join(draw.of or ()) or "number of rows"
+
+
+def view(domain: Domain, plan: Plan, tables: Tables) -> View:
+    structure, noisy = read_measured(domain, plan, tables)
+    sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
+    margins = structure.margins
+    error = float(np.sqrt(margins.total_variance / len(margins.total)))
+    return View(
+        total=Total(float(margins.total.mean()), error, tuple(len(codes) for codes in sets)),
+        margins=tuple(_margin(structure, j, sets) for j in range(len(domain.sizes))),
+        estimated_by="Counts from each attribute's own table,",
+        heading="The pairs",
+        text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
+        + (", all of them" if plan.election is None else f"; {len(structure.pairs)} pairs were elected privately")
+        + ". Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
+        caption="A full arc: rows were first drawn given that attribute. A dashed one: another pair about as strong. On the right, "
+        "how many categories an attribute has.",
+        network=_network(structure, noisy),
+        warning="Sets agree with pairs of attributes. What three or more attributes have in common beyond their pairs was not "
+        "measured, and no interval knows of it.",
+    )
+
+
+def _margin(structure: Structure, attribute: int, sets: list[np.ndarray]) -> Margin:
+    domain = structure.margins.domain
+    estimate, error = one_way_with_errors(structure.margins, attribute)
+    synthetic = np.mean([np.bincount(codes[:, attribute], minlength=domain.sizes[attribute]) for codes in sets], axis=0)
+    return Margin(domain.names[attribute], domain.attributes[attribute].labels, estimate, error, synthetic)
+
+
+def _network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:
+    """In the order in which rows are drawn: each attribute, what it was drawn given, and other pairs about as strong."""
+    domain, found = structure.margins.domain, estimate(structure, noisy, 0, None)
+    information = found.information(structure.pairs)
+    told = dict(zip(structure.pairs, information.tolist(), strict=True))
+    shown, before = [], list[int]()
+    for j, above, _ in walk(structure, found, information):
+        first = told.get((min(j, above), max(j, above)), 0.0) if above is not None else 0.0
+        others = [i for i in before if i != above and told.get((min(i, j), max(i, j)), 0.0) > STRONG * first > 0]
+        on = [(domain.names[i], i == above) for i in before if i == above or i in others]
+        shown.append(Dependent(domain.names[j], tuple(on), 1, domain.sizes[j]))
+        before.append(j)
+    return tuple(shown)
+
+
+def table_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.DataFrame:
+    """One table of the plan (1, 2, … as in its listing): categories or groups, estimate and standard error."""
+    structure, _ = read_measured(domain, plan, tables)
+    listed: list[tuple[int, ...]] = [(j,) for j in range(len(domain.sizes))] + [*structure.pairs]
+    of = listed[number - 1]
+    frame = tables["consistent-counts"].to_pandas()
+    second = frame["second"].isna() if len(of) == 1 else frame["second"] == of[1]
+    mine: pd.DataFrame = frame[(frame["first"] == of[0]) & second].drop(columns=["first", "second"])
+    return mine.reset_index(drop=True)
