@@ -65,7 +65,7 @@ def base_rows(structure: Structure, found: Estimate, information: np.ndarray, ro
     codes = no_codes(rows, structure.sizes)
     known: list[int] = []
     for j, above, table in walk(structure, found, information):
-        parent = codes[:, above].astype(np.int64) if above is not None else np.zeros(rows, dtype=np.int64)
+        parent = codes[:, above] if above is not None else np.zeros(rows, dtype=np.int64)
         shares = np.where(table.sum(axis=1, keepdims=True) > 0, table, found.coarse[j])
         if structure.sizes[j] == domain.sizes[j]:
             parent, shares = restrict(parent, shares, *choices(domain, codes, j, known))
@@ -101,6 +101,7 @@ def walk(structure: Structure, found: Estimate, information: np.ndarray) -> list
 
 def by_quota(parent: np.ndarray, shares: np.ndarray, randomness: Randomness) -> np.ndarray:
     """A category for each row: within each parent as many as its shares say, up to one, in random order."""
+    parent = parent.astype(np.int64)  # codes are as narrow as they come
     order = np.argsort(parent[mixed := permutation(len(parent), randomness)], kind="stable")
     order = mixed[order]
     size = np.bincount(parent, minlength=len(shares))
