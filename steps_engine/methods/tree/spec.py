@@ -29,8 +29,8 @@ class Elect(Strict):
     )
     mechanism: Literal["permute_and_flip", "exponential"] = Field(
         default="permute_and_flip",
-        description="How the winner is drawn. For ε permute-and-flip is never worse; for ρ, unless this is given, exponential is "
-        "taken, which costs a quarter.",
+        description="How the winner is drawn. For ε permute-and-flip is never worse; for ρ, unless this is given, exponential "
+        "is taken, which costs a quarter.",
     )
     stop: bool = Field(default=False, description="Whether a branch may end where another layer would cost more than it tells.")
 
