@@ -9,7 +9,7 @@ from typing import Any
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
-from tasks.specs import load_release
+from tasks.specs import load_release, refusals_naming
 from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry
@@ -25,10 +25,8 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.noise import SystemRandomness
 
     asked = load_release(path, period)
-    try:
+    with refusals_naming(path):
         made = make_plan(asked, SystemRandomness())
-    except SpecError as error:
-        raise SpecError(f"{path}: {error}") from None
     try:
         left = show_nanos(open_ledger(home).account(made.population).balance)
     except BudgetRefused:

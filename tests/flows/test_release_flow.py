@@ -118,6 +118,13 @@ def test_a_finished_name_with_another_spec_is_refused(small: Small, steps):
     assert steps("budget", "show", "small-people", "--json").json["charged"] == "0.5"
 
 
+def test_what_the_planner_refuses_is_told_with_the_files_name_by_plan_and_by_run(small: Small, steps):
+    small.write(release=RELEASE.replace("tree, order: [region]", "uh, layers: 9"))
+    planned, run = steps("plan", small.release), steps("run", small.release)
+    assert planned.code == run.code == 2
+    assert planned.err == run.err == f"steps: {small.release}: layers: 9 are asked; the domain has 3 attributes.\n"
+
+
 def test_an_unfinished_release_refuses_other_data(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
     granted(steps)
     with monkeypatch.context() as broken:
