@@ -14,7 +14,7 @@ from tasks.reading.encoding_sql import category_types, cells_sql, code_names, co
 from tasks.reading.sources import Source, query
 
 _KEY = "key_of_lots"
-_REFUSED = "error('a person is missing or has another number of records than the domain says')"
+_REFUSED = "error('a record belongs to nobody, or somebody has another number of records than the domain says')"
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, domain: Domain, key: bytes) -> None:

@@ -113,6 +113,7 @@ def test_a_household_is_the_unit_of_charge_manifest_and_page(tmp_path: Path):
     page = (folder / bundle.PAGE).read_text()
     assert "for each household" in page and "by one household, there or not" in page
     assert "for each person" not in page and "one person" not in page
+    assert "the noise that protects every household" in page and "protects people" not in page
 
 
 def test_a_person_stays_the_unit_unless_another_is_written(tmp_path: Path):

@@ -93,6 +93,19 @@ def test_exactly_as_many_rows_are_demanded_by_validation_and_by_counting(ids, tm
     assert count_cells(release, confidential).count.sum() == len(encode(rows_of([2, 1, 1, 2]), domain)) == 4
 
 
+@pytest.mark.parametrize("ids", [[1, 1, 2, 2, 2], [1, 1, 2], pd.array([1, 1, None], "Int64")], ids=["more", "fewer", "nobody"])
+def test_whoever_is_protected_is_called_so_when_rows_are_refused(ids, tmp_path, confidential):
+    domain = make_domain(AGE, column="id", rows_per_person=2, exactly=True, who="household")
+    rows_of(ids).to_parquet(tmp_path / "records.parquet", index=False)
+    with pytest.raises(DataInvalid, match="fail validation"):
+        validate_records(make_release(tmp_path / "records.parquet", domain), confidential)
+    page = (confidential / "validation.html").read_text(encoding="utf-8")
+    assert "every record names its household" in page and "every household has exactly 2 records" in page
+    assert "person" not in page
+    with pytest.raises(DataInvalid, match="one household"):
+        encode(rows_of(ids), domain)
+
+
 def test_a_person_whose_rows_lie_in_several_files_is_counted_as_one(tmp_path):
     domain, home = make_domain(AGE, **UNITS["forbid three"]), Home(tmp_path / "home")
     release = make_release(tmp_path / "records", domain)
