@@ -19,7 +19,7 @@ from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
 from tasks.reading.counting import UNFIT
-from tasks.reading.encoding_sql import cells_sql, keyed_rows
+from tasks.reading.encoding_sql import cells_sql, keyed_rows, words
 from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_source
@@ -187,6 +187,16 @@ def test_counting_keeps_the_rows_that_encoding_keeps_in_any_order_of_rows(rows, 
     frame = pd.DataFrame(rows, columns=["id", "age"]).astype({"id": kind})
     shuffled = frame.iloc[random.sample(range(len(frame)), len(frame))]
     assert counted(frame, domain) == counted(shuffled, domain) == in_memory(frame, domain, bytes(32))
+
+
+def test_the_same_rows_stay_where_a_cell_takes_several_words():
+    attributes = [{"name": f"a{j}", "kind": "integer", "bounds": (0, 9)} for j in range(40)]
+    domain, random = make_domain(attributes, column="id", rows_per_person=2, excess="drop"), np.random.default_rng(1)
+    assert len(words(domain)) > 1
+    some = random.integers(0, 10, (7, 40))[random.integers(0, 7, 300)]  # equal rows within a person too
+    frame = pd.DataFrame(some, columns=list(domain.names)).assign(id=random.integers(0, 60, 300))
+    kept = counted(frame, domain)
+    assert kept == in_memory(frame, domain, bytes(32)) and kept.total() < 300
 
 
 @settings(max_examples=15, deadline=None)
