@@ -10,7 +10,7 @@ from tasks.stores.ledger import open_ledger
 from tests.flows.conftest import steps_in
 from tests.flows.small import Small, make_small
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,7 @@ def test_what_the_planner_refuses_is_told_with_the_files_name_by_plan_and_by_run
     assert planned.err == run.err == f"steps: {small.release}: layers: 9 are asked; the domain has 3 attributes.\n"
 
 
+@pytest.mark.slow
 def test_an_unfinished_release_refuses_other_data(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
     granted(steps)
     with monkeypatch.context() as broken:
@@ -147,6 +148,7 @@ def test_an_unfinished_release_refuses_other_data(small: Small, steps, monkeypat
     assert list((small.home / "confidential").rglob("cells/*.parquet")) == []
 
 
+@pytest.mark.slow
 def test_a_finished_release_answers_alike_whatever_its_source_holds(finished: Small, steps):
     """Who may run releases and write sources cannot confirm a guessed table: nothing that is said or kept depends on it."""
     folder = finished.home / "public" / "small-1"
@@ -170,6 +172,7 @@ def test_a_finished_release_whose_bundle_was_touched_is_not_returned(finished: S
     assert said.code == 5 and "does not verify" in said.err
 
 
+@pytest.mark.slow
 def test_a_spec_may_be_mended_as_long_as_nothing_is_charged(small: Small, steps):
     granted(steps, "0.3")
     assert steps("run", small.release).code == 3
@@ -221,6 +224,7 @@ def test_data_that_fail_validation_end_with_4_and_only_the_page_says_why(small: 
     assert steps("budget", "show", "small-people", "--json").json["charged"] == "0"
 
 
+@pytest.mark.slow
 def test_records_that_cannot_be_read_are_found_before_anything_is_paid(small: Small, steps):
     granted(steps)
     for content in (None, b"", b"PAR1 this is not Parquet PAR1"):
@@ -250,6 +254,7 @@ def cannot_write(broken: pytest.MonkeyPatch, stage: str) -> None:
     broken.setattr(Store, "write", lambda self, of, name, *rest: 1 / 0 if name == stage else write(self, of, name, *rest))
 
 
+@pytest.mark.slow
 def test_a_lost_draw_burns_its_charge_and_says_so_plainly(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
     granted(steps)
     with monkeypatch.context() as broken:
@@ -264,6 +269,7 @@ def test_a_lost_draw_burns_its_charge_and_says_so_plainly(small: Small, steps, m
     assert steps("budget", "verify").code == 0
 
 
+@pytest.mark.slow
 def test_an_answer_does_not_depend_on_what_prefects_server_sends_back(small: Small, steps, monkeypatch):
     """A request sent twice is answered from the server's database, where a state has no data."""
     from prefect import flow_engine
@@ -294,6 +300,7 @@ def run_scheduled(small: Small, at: datetime.datetime):
     return run_flow(release, flow_run=due, parameters=asked, return_type="state")
 
 
+@pytest.mark.slow
 def test_the_period_is_that_of_the_scheduled_time_however_late_the_run(small: Small, steps):
     granted(steps, "2")
     small.write(name="small-{year}q{quarter}")
@@ -322,6 +329,7 @@ def test_an_audit_passes_a_sound_home_and_fails_on_one_flipped_byte(finished: Sm
     assert any("manifest.json" in problem for problem in steps("budget", "verify", "--json").json["problems"])
 
 
+@pytest.mark.slow
 def test_only_faults_of_the_infrastructure_are_tried_again(small: Small, monkeypatch: pytest.MonkeyPatch):
     from prefect import flow
 
@@ -367,6 +375,7 @@ def test_the_ledger_keeps_the_trail_of_a_run(released: Released):
     assert steps("show", "small-1").out and steps("budget", "log").out and steps("releases").out
 
 
+@pytest.mark.slow
 def test_csv_is_published_on_request(small: Small, steps):
     granted(steps)
     small.write(more="formats: [parquet, csv]\n")
@@ -375,6 +384,7 @@ def test_csv_is_published_on_request(small: Small, steps):
     assert steps("verify", folder).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

@@ -170,6 +170,7 @@ def is_unbiased(keep: Callable[[pd.DataFrame, Domain, bytes], Counter], ages: li
     return bool(statistic < chi2.isf(1e-6, len(expected) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ages, bound", [(list(range(10)), 3), (list(range(10)), 1), ([0, 0, 0, 1], 1), ([0, 0, 0, 1, 2], 2)])
 def test_the_rows_that_stay_are_distributed_as_the_rows_there_were(ages, bound):
     assert is_unbiased(counted, ages, bound) and is_unbiased(in_memory, ages, bound)
