@@ -94,6 +94,7 @@ def test_a_half_written_point_of_a_killed_run_is_swept_away(tmp_path):
     assert list((tmp_path / "points").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_simulation_leaves_tables_pictures_and_one_page_that_fetches_nothing(tmp_path):
     study = tiny()
     points = list(grid(study, prepare(study, tmp_path)))
