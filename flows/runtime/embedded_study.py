@@ -15,7 +15,7 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
     """Runs the study flow and returns where its tables lie, or raises why there are none."""
     from tasks.studies.points import ask
 
-    asked = asked | {"method": list(asked["method"]), "epsilon": list(asked["epsilon"])}
+    asked = asked | {name: list(asked[name]) for name in ("method", "epsilon", "delta")}
     ask(**{key: value for key, value in asked.items() if key != "out"})  # what cannot be run dies at the door
     quiet(home.folder)
     try:
