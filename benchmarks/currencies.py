@@ -42,13 +42,13 @@ def figures(original: Coded, rows: np.ndarray, seconds: float) -> list[float]:
     return [*distances, specks(original, made, SeededRandomness(0), null=0).ks, seconds]
 
 
-def compare(name: str, original: Coded, repeats: dict[str, int], console: Console | None = None) -> list[Row]:
+def compare(name: str, original: Coded, repeats: int, console: Console | None = None) -> list[Row]:
     """Both methods in both measures at three ε: means of one set's figures, and their standard errors."""
     domain, counts, found = domain_of(original), count_codes(original.codes), list[Row]()
     for epsilon in EPSILONS:
         for method in METHODS:
             for measure, delta in MEASURES.items():
-                sets = (one_set(method, domain, counts, epsilon, repeat, delta) for repeat in range(repeats[method]))
+                sets = (one_set(method, domain, counts, epsilon, repeat, delta) for repeat in range(repeats))
                 each = np.array([figures(original, *made) for made in sets])
                 row: Row = {"data": name, "epsilon": epsilon, "method": method, "measure": measure, "repeats": len(each)}
                 row |= dict(zip(FIGURES, each.mean(axis=0).tolist(), strict=True))
@@ -63,7 +63,7 @@ def compare(name: str, original: Coded, repeats: dict[str, int], console: Consol
 
 def measure(repeats: int = 2) -> dict[str, float]:
     """On the stand-in: error under zCDP as a part of the error under ε alone."""
-    found = compare("voter", standin(), dict.fromkeys(METHODS, repeats))
+    found = compare("voter", standin(), repeats)
     pairs = zip(found[::2], found[1::2], strict=True)
     return {
         f"{pure['method']}, ε = {pure['epsilon']:.3g}: {figure}, zCDP / pure": zcdp[figure] / pure[figure]
@@ -91,16 +91,15 @@ def main() -> None:
     parser.add_argument("files", nargs="*", help="FILE and SIZES.json")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--wide", type=int, default=20_000, metavar="ROWS", help="of the generated table; 0 leaves it out")
-    parser.add_argument("--wide-repeats", type=int, default=3, help="of the cascade there; PrivBayes runs once")
+    parser.add_argument("--wide-repeats", type=int, default=3)
     asked = parser.parse_args()
     if len(asked.files) not in (0, 2):
         parser.error("give FILE and SIZES.json, or neither")
-    usual = dict.fromkeys(METHODS, asked.repeats)
-    tables = {"voter": (standin, usual)}
+    tables = {"voter": (standin, asked.repeats)}
     if asked.files:
-        tables[Path(asked.files[0]).stem] = (lambda: read(*asked.files), usual)
+        tables[Path(asked.files[0]).stem] = (lambda: read(*asked.files), asked.repeats)
     if asked.wide:
-        tables["wide"] = (lambda: generated(asked.wide), {**dict.fromkeys(METHODS, 1), "cascade": asked.wide_repeats})
+        tables["wide"] = (lambda: generated(asked.wide), asked.wide_repeats)
     console, found = Console(width=130), list[Row]()
     for name, (load, repeats) in tables.items():
         original = load()
