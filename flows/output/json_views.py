@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from schemas.budget import show_nanos
+from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
 from tasks.specs import load_release
@@ -38,6 +38,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
 
 
 def account(found: Account) -> dict[str, Any]:
+    """A budget in its measure; one in ρ also as the ε that it is at its δ, which is no sum: see docs/operations.md."""
     return {
         "population": found.population,
         "granted": show_nanos(found.granted),
@@ -45,7 +46,27 @@ def account(found: Account) -> dict[str, Any]:
         "balance": show_nanos(found.balance),
         "neighbours": found.neighbours,
         "unit": found.unit,
+        "measure": found.measure,
+        **_epsilons(found),
     }
+
+
+def _epsilons(found: Account) -> dict[str, str]:
+    """What ρ promises at the account's δ: the whole grant, all charges together, and what is left, each by itself."""
+    if found.delta is None:
+        return {}
+    from steps_engine.accounting.conversion import epsilon_of
+
+    delta = float(found.delta)
+    amounts = {"granted": found.granted, "charged": found.charged, "balance": found.balance}
+    promised = {name: epsilon_of(as_fraction(nanos), delta).value for name, nanos in amounts.items()}
+    return {"delta": found.delta} | {f"{name}_epsilon": show_nanos(int(value * UNIT)) for name, value in promised.items()}
+
+
+def _amount(nanos: int, measure: str) -> dict[str, str | None]:
+    """An amount under the name of its measure."""
+    shown = show_nanos(nanos) if nanos else None
+    return {"measure": measure, "epsilon": None, "rho": None} | {"epsilon" if measure == "pure" else "rho": shown}
 
 
 def entry(found: Entry) -> dict[str, Any]:
@@ -58,7 +79,7 @@ def entry(found: Entry) -> dict[str, Any]:
         "kind": found.kind,
         "population": found.population,
         "release": found.release,
-        "epsilon": show_nanos(found.amount) if found.amount else None,
+        **_amount(found.amount, found.measure or "pure"),
         "balance_after": show_nanos(found.granted_after - found.charged_after),
         "details": details,
         "hash": found.hash,
@@ -70,7 +91,7 @@ def release(found: ReleaseState) -> dict[str, Any]:
         "release": found.name,
         "state": found.state,
         "population": found.population,
-        "epsilon": show_nanos(found.epsilon),
+        **_amount(found.amount, found.measure),
         "charged": show_nanos(found.charged),
         "charges": found.attempt,
         "actor": found.actor,

@@ -54,13 +54,12 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
     store = Store(home)
     planned = load_plan(store, plan)
-    if planned.measure != "pure":
-        raise SpecError(f'release "{release.name}" asks for ρ; the ledger keeps accounts of ε only. Say epsilon without delta.')
     counts = Counts.from_table(release.domain, store.read(cells))
     request = ChargeRequest(
         release=release.name,
         population=planned.population,
         nanos=parse_nanos(planned.cost),
+        measure=planned.measure,
         neighbours=planned.neighbours,
         unit=planned.unit,
         plan_hash=planned.hash,

@@ -4,34 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from schemas.budget import LARGEST, show_nanos
+from schemas.budget import LARGEST, UNIT, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
+from steps_engine.accounting.measures import PURE, ZCDP
 
 from .entries import Entry
 from .releases import current, state_of
 
+MEASURES = {measure.name: measure for measure in (PURE, ZCDP)}
+_ARGUMENT = {"pure": "EPSILON", "zcdp": "--rho RHO"}  # of `steps budget grant`
+
 
 @dataclass(frozen=True)
 class Account:
-    """A population's budget in 10⁻⁹, with the relation and the unit that its first grant fixed."""
+    """A population's budget in 10⁻⁹ of a measure, with the relation, the unit and the measure that its first grant fixed."""
 
     population: str
     granted: int
     charged: int
     neighbours: str
     unit: str
+    measure: str = "pure"
+    delta: str | None = None  # of a budget in ρ: where ε is quoted
 
     @property
     def balance(self) -> int:
         return self.granted - self.charged
 
+    @property
+    def symbol(self) -> str:
+        return MEASURES[self.measure].symbol
+
 
 @dataclass(frozen=True)
 class ChargeRequest:
-    """What a release asks to pay for: its plan's whole cost, tied to the plan, the spec and the data."""
+    """What a release asks to pay for: its plan's whole cost in its measure, tied to the plan, the spec and the data."""
 
     release: str
     population: str
@@ -43,10 +53,18 @@ class ChargeRequest:
     fingerprint: str = field(repr=False)  # a keyed hash of the data; stays in the ledger
     context: dict[str, Any] = field(default_factory=dict)  # flow run, versions; approval: "required" makes it wait
     plan_format: int = PLAN_FORMAT  # in which `plan_hash` and `spec_hash` were computed
+    measure: str = "pure"
 
     def body(self, attempt: int) -> dict[str, Any]:
         terms = ("neighbours", "unit", "plan_hash", "spec_hash", "plan_format", "fingerprint", "context")
         return {name: getattr(self, name) for name in terms} | {"attempt": attempt}
+
+
+class Price(NamedTuple):
+    """What is charged, and in which measure as entries have it (None: ε)."""
+
+    nanos: int
+    measure: str | None
 
 
 @dataclass(frozen=True)
@@ -61,9 +79,33 @@ class Charge:
         return int(self.entry.details["attempt"])
 
 
-def must_be_amount(nanos: int) -> None:
+def must_be_amount(nanos: int, measure: str) -> None:
+    if measure not in MEASURES:
+        raise SpecError(f'measure "{measure}" is none of {", ".join(MEASURES)}.')
     if isinstance(nanos, bool) or not isinstance(nanos, int) or not 0 < nanos <= LARGEST:
-        raise SpecError(f"ε must be a positive whole number of 10⁻⁹, at most {show_nanos(LARGEST)}; not {nanos!r}.")
+        symbol = MEASURES[measure].symbol
+        raise SpecError(f"{symbol} must be a positive whole number of 10⁻⁹, at most {show_nanos(LARGEST)}; not {nanos!r}.")
+
+
+def must_share_measure(account: Account, nanos: int, measure: str) -> None:
+    """ε and ρ do not add up: a population's grants are all in the measure of the first."""
+    if measure != account.measure:
+        raise SpecError(
+            f'{MEASURES[measure].symbol}={show_nanos(nanos)} was asked for population "{account.population}"; its budget is in '
+            f"{account.symbol} ({MEASURES[account.measure].definition}), and that cannot change. Nothing was granted. Grant "
+            f"{account.symbol}: {granting(account.population, account.measure)}; or use another population."
+        )
+
+
+def cost_in(measure: str, request: ChargeRequest) -> int | None:
+    """What the request costs in 10⁻⁹ of this measure; None: it has no price there.
+
+    ε-differential privacy is (ε²/2)-zCDP, so that a pure release can be paid in ρ, rounded up. The other way there is no price:
+    ρ-zCDP with ρ > 0 is no ε-differential privacy, for any ε.
+    """
+    if request.measure == measure:
+        return request.nanos
+    return -(-(request.nanos**2) // (2 * UNIT)) if request.measure == "pure" else None
 
 
 def must_share_relation(account: Account, neighbours: str, unit: str) -> None:
@@ -96,7 +138,8 @@ def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> No
     must_not_be_undone(request.release, history)
     charge = current(history)[0]
     was, now = charge.details, request.body(attempt=0)
-    spec = (charge.amount, charge.population) != (request.nanos, request.population) or any(
+    cost = cost_in(charge.measure or "pure", request)
+    spec = (charge.amount, charge.population) != (cost, request.population) or any(
         was[name] != now[name] for name in ("spec_hash", "plan_hash", "neighbours", "unit")
     )
     data = was["fingerprint"] != now["fingerprint"]
@@ -114,21 +157,45 @@ def must_not_be_undone(release: str, history: Sequence[Entry]) -> None:
         raise SpecError(f'release "{release}" was {state}: it stays charged and is never published. Choose another name.')
 
 
-def must_be_affordable(request: ChargeRequest, account: Account | None) -> None:
-    """charged + asked ≤ granted, under the granted relation."""
+def must_be_affordable(request: ChargeRequest, account: Account | None) -> Price:
+    """charged + cost ≤ granted, under the granted relation; the cost in the budget's measure."""
     if account is None:
-        raise BudgetRefused(no_grant(request.population))
+        raise BudgetRefused(no_grant(request.population, request.measure))
     must_be_in_relation(request, account)
-    if request.nanos > account.balance:
+    cost = cost_in(account.measure, request)
+    if cost is None:
+        raise SpecError(_no_price(request, account))
+    if cost > account.balance:
+        lower = "epsilon" if request.measure == "pure" else "rho, or the epsilon at delta"
         raise BudgetRefused(
-            f'release "{request.release}" asks ε={show_nanos(request.nanos)}; {show_nanos(account.balance)} of '
-            f'{show_nanos(account.granted)} is left for population "{account.population}". Lower epsilon or extend '
-            f'the grant: steps budget grant {account.population} EPSILON --why "…"'
+            f'release "{request.release}" asks {_asked(request, account.measure, cost)}; {show_nanos(account.balance)} of '
+            f'{show_nanos(account.granted)} is left for population "{account.population}". Lower {lower} or extend '
+            f"the grant: {granting(account.population, account.measure)}"
         )
+    return Price(cost, None if account.measure == "pure" else account.measure)
 
 
-def no_grant(population: str) -> str:
+def _asked(request: ChargeRequest, measure: str, cost: int) -> str:
+    asked = f"{MEASURES[request.measure].symbol}={show_nanos(request.nanos)}"
+    return asked if request.measure == measure else f"{asked}, which costs {MEASURES[measure].symbol}={show_nanos(cost)}"
+
+
+def _no_price(request: ChargeRequest, account: Account) -> str:
+    return (
+        f'release "{request.release}" asks ρ={show_nanos(request.nanos)} of zero-concentrated differential privacy; the budget '
+        f'of population "{account.population}" is in ε (pure differential privacy), and ρ-zCDP is no ε-differential privacy '
+        "for any ε, so it has no price there. Nothing was charged. Write privacy: {epsilon: …} without delta in release.yaml, "
+        f"or use a population whose budget is in ρ: {granting('POPULATION', 'zcdp')}"
+    )
+
+
+def no_grant(population: str, measure: str = "pure") -> str:
     return (
         f'population "{population}" has no grant, so nothing can be charged to it. '
-        f'Grant a budget first: steps budget grant {population} EPSILON --why "…"'
+        f"Grant a budget first: {granting(population, measure)}"
     )
+
+
+def granting(population: str, measure: str) -> str:
+    """The command that adds to a budget of this measure."""
+    return f'steps budget grant {population} {_ARGUMENT[measure]} --why "…"'

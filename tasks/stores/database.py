@@ -14,17 +14,17 @@ from sqlalchemy import exc
 
 from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError, StepsError
 
-from .entries import KINDS
 from .files import alone, disk_faults
 from .home import Home
 
-SCHEMA_VERSION = 2  # 2: entries of format 2, which version 0.1.0 would misread, may stand among those of format 1
+SCHEMA_VERSION = 3  # the last of migrations/versions
 PATIENCE = 30.0  # seconds to wait for another writer
 
 _METADATA = sql.MetaData()
 _BIG = sql.BigInteger().with_variant(sql.Integer, "sqlite")
 
-META = sql.Table("meta", _METADATA, sql.Column("schema_version", sql.Integer, primary_key=True), sqlite_strict=True)
+# What is read and written; how the tables are made, with their checks and triggers, is in migrations/versions.
+META = sql.Table("meta", _METADATA, sql.Column("schema_version", sql.Integer, primary_key=True))
 ENTRIES = sql.Table(
     "entries",
     _METADATA,
@@ -41,29 +41,8 @@ ENTRIES = sql.Table(
     sql.Column("body", sql.Text, nullable=False),
     sql.Column("previous", sql.Text, nullable=False, unique=True),
     sql.Column("hash", sql.Text, nullable=False, unique=True),
-    sql.CheckConstraint("charged_after <= granted_after", name="never_beyond_the_grant"),
-    sql.CheckConstraint("seq >= 1 AND amount >= 0 AND charged_after >= 0", name="never_negative"),
-    sql.CheckConstraint("kind IN ('" + "', '".join(KINDS) + "')", name="known_kind"),
-    sql.CheckConstraint("(kind IN ('grant', 'charge')) = (amount > 0)", name="only_grants_and_charges_have_amounts"),
-    sqlite_strict=True,
+    sql.Column("measure", sql.Text),  # since version 3
 )
-
-_SQLITE_TRIGGERS = (
-    "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-    "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-    # INSERT OR REPLACE deletes without firing delete triggers: an entry may only come after all others.
-    "CREATE TRIGGER only_append BEFORE INSERT ON entries"
-    " WHEN NEW.seq <> (SELECT COALESCE(MAX(seq), 0) + 1 FROM entries)"
-    " OR EXISTS (SELECT 1 FROM entries WHERE key = NEW.key OR hash = NEW.hash OR previous = NEW.previous)"
-    " BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
-)
-_POSTGRESQL_TRIGGERS = (
-    "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS"
-    " $$ BEGIN RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'integrity_constraint_violation'; END $$",
-    "CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON entries FOR EACH ROW EXECUTE FUNCTION refuse_change()",
-    "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON entries FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
-)
-_TRIGGERS = {"sqlite": _SQLITE_TRIGGERS, "postgresql": _POSTGRESQL_TRIGGERS}
 _CREATION_LOCK = 0x57E95  # PostgreSQL's advisory lock for making the tables
 
 
@@ -78,8 +57,11 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
-        with self._faults(), self.engine.begin() as connection:
-            yield connection
+        with self._faults(), self.engine.connect() as connection:
+            if self.lock is None:  # one snapshot for all that is read: the version, and entries as that version has them
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sql.Connection]:
@@ -178,9 +160,26 @@ def _is_made(database: Database) -> bool:
     return True
 
 
+def version_of(connection: sql.Connection) -> int:
+    return int(connection.execute(sql.select(META.c.schema_version)).scalar_one())
+
+
+def columns_of(connection: sql.Connection) -> list[sql.ColumnElement[Any]]:
+    """The columns of an entry; tables before version 3 have no measure, and are read as they are."""
+    has_measure = version_of(connection) >= 3
+    return [column if column.name != "measure" or has_measure else sql.null().label("measure") for column in ENTRIES.c]
+
+
 def raise_version(connection: sql.Connection) -> None:
-    """Marks a ledger as one that holds entries of this version, with the first of them: older programs then refuse it."""
-    connection.execute(sql.update(META).where(META.c.schema_version < SCHEMA_VERSION).values(schema_version=SCHEMA_VERSION))
+    """Migrates the tables with the first entry that this version writes: older programs then refuse them."""
+    if (version := version_of(connection)) < SCHEMA_VERSION:
+        _migrate(connection, version)
+
+
+def _migrate(connection: sql.Connection, version: int) -> None:
+    from .migrations import upgrade  # alembic is needed once in a ledger's life
+
+    upgrade(connection, version)
 
 
 def _make(database: Database) -> None:
@@ -194,7 +193,4 @@ def _make(database: Database) -> None:
                     connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
                 if sql.inspect(connection).has_table(META.name):
                     return  # another process made them meanwhile
-                _METADATA.create_all(connection, checkfirst=False)
-                for statement in _TRIGGERS[connection.dialect.name]:
-                    connection.exec_driver_sql(statement)
-                connection.execute(sql.insert(META).values(schema_version=SCHEMA_VERSION))
+                _migrate(connection, 0)

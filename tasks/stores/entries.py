@@ -41,11 +41,12 @@ class Draft:
     release: str | None
     body: str
     amount: int = 0
+    measure: str | None = None  # None: ε
 
 
 @dataclass(frozen=True)
 class Totals:
-    """All that was granted to and charged on a population, in 10⁻⁹."""
+    """All that was granted to and charged on a population, in 10⁻⁹ of its measure."""
 
     granted: int = 0
     charged: int = 0
@@ -56,7 +57,10 @@ class Totals:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the ledger; `hash` covers every other field, and through `previous` every entry before."""
+    """One line of the ledger; `hash` covers every other field, and through `previous` every entry before.
+
+    `measure` is that of all amounts of its population: None, ε, or "zcdp", ρ.
+    """
 
     seq: int
     at: str
@@ -71,6 +75,7 @@ class Entry:
     body: str
     previous: str
     hash: str
+    measure: str | None = None
 
     @property
     def details(self) -> dict[str, Any]:
@@ -103,8 +108,9 @@ def body_of(details: Mapping[str, Any]) -> str:
 
 
 def content_hash(entry: Entry) -> str:
-    """Over every field but the links of the chain, in the form that the entry's body records."""
-    content = {name: value for name, value in asdict(entry).items() if name not in ("previous", "hash")}
+    """Over every field but the links of the chain, and a measure that is ε, in the form that the entry's body records."""
+    left_out = ("previous", "hash") if entry.measure is not None else ("previous", "hash", "measure")
+    content = {name: value for name, value in asdict(entry).items() if name not in left_out}
     if entry.said.get("format", 1) != 1:
         return digest(content)
     actor, body = content.pop("actor"), content.pop("body")
@@ -125,6 +131,7 @@ def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
     """Every way in which the entries are not what a ledger could have written, one sentence each."""
     last: Head = (0, NO_HASH)
     totals: dict[str | None, Totals] = {}
+    measures: dict[str | None, str | None] = {}
     for entry in entries:
         if entry.seq != last[0] + 1:
             yield f"entry {entry.seq} follows entry {last[0]}: entries are missing"
@@ -134,6 +141,7 @@ def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
             yield f"entry {entry.seq} was changed after it was written"
         else:
             yield from _sum_problems(entry, totals.get(entry.population, Totals()))
+            yield from _measure_problems(entry, measures.setdefault(entry.population, entry.measure))
         totals[entry.population] = Totals(entry.granted_after, entry.charged_after)
         last = entry.head
 
@@ -145,6 +153,13 @@ def _sum_problems(entry: Entry, before: Totals) -> Iterator[str]:
         yield f'entry {entry.seq}: population "{entry.population}" is charged beyond its grant'
     if entry.kind not in KINDS or entry.amount < 0 or (entry.amount > 0) != (entry.kind in ("grant", "charge")):
         yield f"entry {entry.seq} is of no kind and amount that a ledger writes"
+
+
+def _measure_problems(entry: Entry, first: str | None) -> Iterator[str]:
+    if entry.measure != first:
+        yield f'entry {entry.seq}: the amounts of population "{entry.population}" are in more than one measure'
+    if entry.measure not in (None, "zcdp") or (entry.measure is not None and entry.population is None):
+        yield f"entry {entry.seq} is in no measure that a ledger writes"
 
 
 def head_problems(chain: Iterable[Head], heads: Iterable[KnownHead], what: str = "entry") -> Iterator[str]:

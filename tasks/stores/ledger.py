@@ -22,25 +22,23 @@ from .charging import (
     must_be_affordable,
     must_be_amount,
     must_be_same_release,
+    must_share_measure,
     must_share_relation,
     no_grant,
 )
-from .database import ENTRIES, PATIENCE, Database, open_database, raise_version
+from .database import ENTRIES, PATIENCE, SCHEMA_VERSION, Database, open_database, raise_version, version_of
 from .entries import (
     NO_HASH,
     Draft,
     Entry,
     Head,
     KnownHead,
-    Totals,
     body_of,
-    chain_problems,
-    head_problems,
     link,
     must_be_name,
 )
 from .home import Home
-from .public_chain import public_chain
+from .queries import read_account, read_accounts, read_by_key, read_entries, read_head, read_totals
 from .releases import (
     BEFORE_DRAW,
     ReleaseState,
@@ -52,8 +50,10 @@ from .releases import (
     state_of,
     summarise,
 )
+from .soundness import must_be_sound, problems_of
 
 NEIGHBOURS = ("add_remove", "substitute")
+DEFAULT_DELTA = "1e-9"  # where the ε of a budget in ρ is quoted, until a grant says another
 
 
 def open_ledger(home: Home, patience: float = PATIENCE) -> Ledger:
@@ -70,23 +70,22 @@ class Ledger:
 
     def entries(self, population: str | None = None, release: str | None = None) -> list[Entry]:
         with self.database.reading() as connection:
-            return _entries(connection, population=population, release=release)
+            return read_entries(connection, population=population, release=release)
 
     def head(self) -> Head:
         with self.database.reading() as connection:
-            return _head(connection)
+            return read_head(connection)
 
     def account(self, population: str) -> Account:
         with self.database.reading() as connection:
-            account = _account(connection, population)
+            account = read_account(connection, population)
         if account is None:
             raise BudgetRefused(no_grant(population))
         return account
 
     def accounts(self) -> list[Account]:
         with self.database.reading() as connection:
-            names = connection.scalars(sql.select(ENTRIES.c.population).where(ENTRIES.c.kind == "grant").distinct())
-            return [account for name in sorted(names) if (account := _account(connection, name)) is not None]
+            return read_accounts(connection)
 
     def releases(self) -> list[ReleaseState]:
         """Every release that was charged, in the order of its first entry."""
@@ -109,24 +108,11 @@ class Ledger:
         """Every sign that the ledger was edited, cut or replaced by an old copy; empty when it is sound."""
         # The anchor is read first: an entry is committed before it is anchored, so a ledger read later holds it.
         anchored = anchor.read().heads
-        entries = self.entries()
-        heads = [*(KnownHead(f"the anchor {anchor.path}", *head) for head in anchored), *published_heads]
-        own, public = ([head for head in heads if head.chain == chain] for chain in ("own", "public"))
-        problems = [*chain_problems(entries), *head_problems((entry.head for entry in entries), own)]
-        problems += head_problems((entry.head for entry in public_chain(entries)), public, "public entry")
-        if not anchored and any(entry.kind == "charge" for entry in entries):
-            problems.append(f"the anchor {anchor.path} is missing or empty, though charges were anchored")
-        return problems
+        return problems_of(self.entries(), anchor, anchored, published_heads)
 
     def must_be_current(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> None:
         """Refuses to go on with a ledger that does not verify."""
-        problems = self.verify(anchor, published_heads)
-        if problems:
-            more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-            raise EvidenceBroken(
-                f"the ledger {self.database.name} does not verify: {'; '.join(problems[:3])}{more}. Nothing was "
-                "charged or drawn. Restore the newest ledger and anchor; see: steps budget verify"
-            )
+        must_be_sound(self.database.name, self.verify(anchor, published_heads), "Nothing was charged or drawn")
 
     def grant(
         self,
@@ -136,43 +122,53 @@ class Ledger:
         neighbours: str = "add_remove",
         unit: str = "person",
         key: str | None = None,
+        measure: str = "pure",
+        delta: str | None = None,
     ) -> Entry:
-        """Adds to a population's budget; its first grant fixes neighbours and unit."""
+        """Adds to a population's budget, whose first grant fixes neighbours, unit and measure; at δ the ε of a ρ is quoted."""
         must_be_name("population", population)
         must_be_name("unit", unit)
-        must_be_amount(nanos)
+        must_be_amount(nanos, measure)
+        if delta is not None and measure == "pure":
+            raise SpecError(f"δ={delta} was asked for a budget in ε, which has none. Grant ρ, or leave δ out.")
         if neighbours not in NEIGHBOURS:
             raise SpecError(f'neighbours "{neighbours}" is none of {", ".join(NEIGHBOURS)}.')
         if not why.strip():
             raise SpecError(f'a grant to population "{population}" needs a reason: --why "…"')
 
         def draft(connection: sql.Connection) -> Draft:
-            account = _account(connection, population)
+            account = read_account(connection, population)
             if account is not None:
+                must_share_measure(account, nanos, measure)
                 must_share_relation(account, neighbours, unit)
                 if account.granted + nanos > LARGEST:
-                    raise SpecError(f'population "{population}" would be granted more than ε={show_nanos(LARGEST)}.')
-            name = key or f"{population}:{_head(connection)[0] + 1}"
-            body = body_of({"why": why, "neighbours": neighbours, "unit": unit})
-            return Draft("grant", f"grant:{name}", population, None, body, nanos)
+                    most = f"{account.symbol}={show_nanos(LARGEST)}"
+                    raise SpecError(f'population "{population}" would be granted more than {most}.')
+            name = f"grant:{key or f'{population}:{read_head(connection)[0] + 1}'}"
+            terms = {"why": why, "neighbours": neighbours, "unit": unit}
+            if measure == "pure":
+                return Draft("grant", name, population, None, body_of(terms), nanos)
+            said = read_by_key(connection, name)  # a grant that is repeated quotes ε where it did
+            quoted = delta or (said.details.get("delta") if said else account and account.delta) or DEFAULT_DELTA
+            return Draft("grant", name, population, None, body_of(terms | {"delta": quoted}), nanos, measure)
 
         return self._write(draft)[0]
 
     def charge(self, request: ChargeRequest) -> Charge:
         """Pays for a release once. Balance, payment and the search for an earlier payment are one transaction."""
         must_be_name("release", request.release)
-        must_be_amount(request.nanos)
+        must_be_amount(request.nanos, request.measure)
 
         def draft(connection: sql.Connection) -> Draft | Entry:
-            history = _entries(connection, release=request.release)
+            history = read_entries(connection, release=request.release)
             if attempt_of(history):
                 must_be_same_release(request, history)
                 if state_of(history) != "burnt":
                     return current(history)[0]
-            must_be_affordable(request, _account(connection, request.population))
+            price = must_be_affordable(request, read_account(connection, request.population))
             attempt = attempt_of(history) + 1
             body, key = body_of(request.body(attempt)), f"charge:{request.release}#{attempt}"
-            return Draft("charge", key, request.population, request.release, body, request.nanos)
+            return Draft("charge", key, request.population, request.release, body, *price)
 
         return Charge(*self._write(draft))
 
@@ -185,10 +181,10 @@ class Ledger:
         def draft(connection: sql.Connection) -> Draft:
             if stage in BEFORE_DRAW:
                 return Draft("seal", f"seal:{release}:{stage}:{identity}", None, release, body)
-            history = _entries(connection, release=release)
+            history = read_entries(connection, release=release)
             must_follow("seal", release, history)
             key = f"seal:{release}#{attempt_of(history)}:{stage}"
-            return Draft("seal", key, current(history)[0].population, release, body)
+            return _under(current(history)[0], "seal", key, body)
 
         return self._write(draft)[0]
 
@@ -219,69 +215,57 @@ class Ledger:
         """One entry of this kind per charge; saying it again finds the first."""
 
         def draft(connection: sql.Connection) -> Draft | Entry:
-            history = _entries(connection, release=release)
+            history = read_entries(connection, release=release)
             said = next((entry for entry in current(history) if entry.kind == kind), None)
             if said is not None:
                 return said
             must_follow(kind, release, history)
             key = f"{kind}:{release}#{attempt_of(history)}"
-            return Draft(kind, key, current(history)[0].population, release, body_of(details))
+            return _under(current(history)[0], kind, key, body_of(details))
 
         return self._write(draft)[0]
 
     def _write(self, decide: Callable[[sql.Connection], Draft | Entry]) -> tuple[Entry, bool]:
         """Appends what `decide` drafts, in one transaction; False: the entry was there already."""
         with self.database.writing() as connection:
-            head = _head(connection)
+            old = self._verified(connection) if version_of(connection) < SCHEMA_VERSION else None
+            head = read_head(connection)
             if head != (0, NO_HASH):
                 self.anchor.append(*head)  # so the anchor lacks one entry at most, wherever a process is killed
             draft = decide(connection)
             if isinstance(draft, Entry):
                 return draft, False
-            if (found := _by_key(connection, draft.key)) is not None:
+            if (found := read_by_key(connection, draft.key)) is not None:
                 _must_say(found, draft)
                 return found, False
-            entry = link(draft, head, _totals(connection, draft.population), _now(), _actor())
-            raise_version(connection)
+            entry = link(draft, head, read_totals(connection, draft.population), _now(), _actor())
+            if old is not None:
+                raise_version(connection)
+                self._must_be_unchanged(connection, old)
             connection.execute(sql.insert(ENTRIES).values(asdict(entry)))
         self.anchor.append(*entry.head)
         return entry, True
+
+    def _verified(self, connection: sql.Connection) -> list[Entry]:
+        """The entries, which verify: only then may their table be changed."""
+        entries = read_entries(connection)
+        problems = problems_of(entries, self.anchor, self.anchor.read().heads)
+        must_be_sound(self.database.name, problems, "It was not migrated, and nothing was written")
+        return entries
+
+    def _must_be_unchanged(self, connection: sql.Connection, before: list[Entry]) -> None:
+        if self._verified(connection) != before:
+            raise EvidenceBroken(f"the migration of the ledger {self.database.name} changed an entry; it was undone.")
+
+
+def _under(charge: Entry, kind: str, key: str, body: str) -> Draft:
+    """A draft of what follows a release's charge: the totals beside it are in the charge's measure."""
+    return Draft(kind, key, charge.population, charge.release, body, measure=charge.measure)
 
 
 def _must_say(found: Entry, draft: Draft) -> None:
     if not found.says(draft):
         raise EvidenceBroken(f'entry {found.seq} of the ledger has the key "{draft.key}" and says something else.')
-
-
-def _entries(connection: sql.Connection, **columns: str | None) -> list[Entry]:
-    wanted = [ENTRIES.c[name] == value for name, value in columns.items() if value is not None]
-    rows = connection.execute(sql.select(ENTRIES).where(*wanted).order_by(ENTRIES.c.seq))
-    return [Entry(**row) for row in rows.mappings()]
-
-
-def _by_key(connection: sql.Connection, key: str) -> Entry | None:
-    return next(iter(_entries(connection, key=key)), None)
-
-
-def _head(connection: sql.Connection) -> Head:
-    last = connection.execute(sql.select(ENTRIES.c.seq, ENTRIES.c.hash).order_by(ENTRIES.c.seq.desc()).limit(1)).first()
-    return (last.seq, last.hash) if last else (0, NO_HASH)
-
-
-def _totals(connection: sql.Connection, population: str | None) -> Totals:
-    columns = sql.select(ENTRIES.c.granted_after, ENTRIES.c.charged_after)
-    last = columns.where(ENTRIES.c.population == population).order_by(ENTRIES.c.seq.desc()).limit(1)
-    found = connection.execute(last).first()
-    return Totals(found.granted_after, found.charged_after) if found else Totals()
-
-
-def _account(connection: sql.Connection, population: str) -> Account | None:
-    granted = ENTRIES.c.kind == "grant", ENTRIES.c.population == population
-    row = connection.execute(sql.select(ENTRIES).where(*granted).order_by(ENTRIES.c.seq).limit(1)).mappings().first()
-    if row is None:
-        return None
-    terms, totals = Entry(**row).details, _totals(connection, population)
-    return Account(population, totals.granted, totals.charged, terms["neighbours"], terms["unit"])
 
 
 def _now() -> str:

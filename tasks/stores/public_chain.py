@@ -24,7 +24,7 @@ from .releases import BEFORE_DRAW
 
 # Of a body, what is public. A digest is of a public artifact: noisy counts or what was made from them.
 SHOWN: dict[str, tuple[str, ...]] = {
-    "grant": ("neighbours", "unit"),
+    "grant": ("neighbours", "unit", "delta"),
     "charge": ("plan_hash", "spec_hash", "neighbours", "unit"),
     "seal": ("stage", "digest"),
     "publish": ("manifest_hash",),
@@ -76,6 +76,7 @@ def is_public(entry: Entry) -> bool:
 def public_content(entry: Entry, number: int) -> dict[str, Any]:
     """An entry's public content: it takes what it shows from a list, so that nothing new is shown by accident."""
     said = entry.said
+    in_measure = {"measure": entry.measure} if entry.measure is not None and entry.kind in ("grant", "charge") else {}
     return {
         "seq": number,
         "date": entry.at[:10],
@@ -87,4 +88,5 @@ def public_content(entry: Entry, number: int) -> dict[str, Any]:
         "granted_after": entry.granted_after,
         "charged_after": entry.charged_after,
         "shown": {name: said[name] for name in SHOWN[entry.kind] if name in said},
+        **in_measure,
     }

@@ -36,11 +36,11 @@ CLOSED = frozenset({"rejected", "abandoned", "published", "evaluated"})
 
 @dataclass(frozen=True)
 class ReleaseState:
-    """What `steps releases` shows. ε in 10⁻⁹: of the last charge, and of all charges when an earlier one was burnt."""
+    """What `steps releases` shows. In 10⁻⁹ of the measure: the last charge, and all charges when an earlier one was burnt."""
 
     name: str
     population: str
-    epsilon: int
+    amount: int
     charged: int
     attempt: int
     state: str
@@ -48,6 +48,7 @@ class ReleaseState:
     at: str
     approver: str | None
     hashes: dict[str, str]
+    measure: str = "pure"
 
 
 def state_of(history: Iterable[Entry]) -> str:
@@ -111,7 +112,7 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
     return ReleaseState(
         name=charge.release or "",
         population=charge.population or "",
-        epsilon=charge.amount,
+        amount=charge.amount,
         charged=sum(entry.amount for entry in history if entry.kind == "charge"),
         attempt=attempt_of(history),
         state=state_of(history),
@@ -119,4 +120,5 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
         at=charge.at,
         approver=decision.details["who"] if decision and decision.kind == "approve" else None,
         hashes=hashes,
+        measure=charge.measure or "pure",
     )

@@ -16,7 +16,9 @@ from schemas.errors import SpecError
 from schemas.identity import spec_hash
 from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
+from schemas.spec.release import Privacy
 from steps_engine.domain.cells import Space
+from steps_engine.methods.planning import make_plan
 from tasks.specs import load_release
 
 DATASET = """\
@@ -113,6 +115,71 @@ EPSILONS = {
 def test_an_epsilon_that_is_none_is_refused(write, written, says):
     with pytest.raises(SpecError, match=f"line 4.*({says})|{says}"):
         load_release(write(RELEASE.replace("0.10", written)), "2026q4")
+
+
+ZCDP = {
+    "{rho: 0.02, epsilon: 1, delta: 1e-9}": "line 4.*epsilon or rho with delta.*Found epsilon and rho; keep one",
+    "{rho: 0.02, epsilon: 1}": "line 4.*Found epsilon and rho; keep one",
+    "{rho: 0.02}": "line 4.*rho needs delta.*such as delta: 1e-9; found none",
+    "{delta: 1e-9}": "line 4.*Found neither epsilon nor rho",
+    "{rho: 0.02, delta: 0}": "line 4.*delta must be above 0, not 0",
+    "{epsilon: 1, delta: 1}": "line 4.*delta must be below 1, not 1",
+    '{epsilon: 1, delta: "1e-9"}': "line 4.*remove the quotes",
+    "{rho: 0, delta: 1e-9}": "line 4.*rho must be a positive number, not 0",
+    "{rho: 0.0000000001, delta: 1e-9}": "line 4.*rho .* more than 9 decimals; write a whole number of 0.000000001",
+    "{epsilon: 1, delta_why: because}": "line 4.*delta_why gives the reason for a delta; found none",
+    "{epsilon: 1, delta: 0.001}": "delta: 1e-3 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
+    "{epsilon: 1, delta: 0.00002}": "delta: 2e-5 with expected_rows: 1000.*at most 1e-05",
+}
+
+
+@pytest.mark.parametrize("written, says", ZCDP.items(), ids=ZCDP)
+def test_a_guarantee_that_cannot_be_is_refused_with_what_was_asked_what_was_found_and_what_to_do(write, written, says):
+    with pytest.raises(SpecError, match=says):
+        load_release(write(RELEASE.replace("{epsilon: 0.10}", written)), "2026q4")
+
+
+def test_a_delta_is_small_where_expected_rows_say_so_or_the_author_says_why(write):
+    said = [
+        load_release(write(RELEASE.replace("{epsilon: 0.10}", written)), "2026q4").spec.privacy
+        for written in ("{epsilon: 1, delta: 0.00001}", "{rho: 0.02, delta: 0.001, delta_why: a file that everybody has}")
+    ]
+    assert [(each.measure, each.delta) for each in said] == [("zcdp", "1e-5"), ("zcdp", "1e-3")]
+    unknown = DATASET.replace("expected_rows: 1000\n", "")
+    load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 1, delta: 1e-9}"), unknown), "2026q4")
+    with pytest.raises(SpecError, match="delta: 1e-8 with no expected_rows in the dataset.*at most 1e-09"):
+        load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 1, delta: 1e-8}"), unknown), "2026q4")
+
+
+def test_an_epsilon_whose_rho_is_below_the_unit_is_refused_by_the_plan(write):
+    asked = load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 0.00001, delta: 1e-9}")), "2026q4")
+    with pytest.raises(SpecError, match="epsilon: 0.00001 at delta: 1e-9 needs a ρ below 0.000000001.*Raise epsilon or delta"):
+        make_plan(asked)
+
+
+def test_specs_of_pure_privacy_have_no_key_of_the_other_and_the_two_differ_in_identity(write):
+    pure, zcdp = (
+        load_release(write(RELEASE.replace("{epsilon: 0.10}", written)), "2026q4")
+        for written in ("{epsilon: 1}", "{epsilon: 1, delta: 1e-9}")
+    )
+    assert pure.model_dump(mode="json")["spec"]["privacy"].keys() == {"epsilon", "neighbours", "total"}
+    assert zcdp.model_dump(mode="json")["spec"]["privacy"].keys() == {*Privacy.model_fields}
+    assert spec_hash(pure) == spec_hash(pure, 2) != spec_hash(zcdp) == spec_hash(zcdp, 3) != spec_hash(zcdp, 2)
+
+
+@pytest.mark.parametrize("mechanism, taken", [("", "exponential"), (", mechanism: permute_and_flip", "permute_and_flip")])
+def test_elections_paid_in_rho_are_by_the_exponential_mechanism_unless_another_is_asked_for(write, mechanism, taken):
+    elected = f"elect: {{layers: 2{mechanism}}}"
+    asked = RELEASE.replace("order: [sector, [age, wage]]", elected)
+    pure, zcdp = (
+        make_plan(load_release(write(asked.replace("{epsilon: 0.10}", written)), "2026q4"))
+        for written in ("{epsilon: 1}", "{epsilon: 1, delta: 1e-9}")
+    )
+    assert pure.election is not None and pure.election.mechanism == "permute_and_flip"
+    assert zcdp.election is not None and zcdp.election.mechanism == taken
+    [first, *_] = (draw for draw in zcdp.draws if draw.kind == "election")
+    cost = (first.sensitivity / first.scale) ** 2 / {"exponential": 8, "permute_and_flip": 2}[taken]
+    assert first.mechanism == taken and 0.999999 * first.cost < cost <= first.cost
 
 
 def test_a_float_never_stands_between_the_written_digits_and_the_charge():

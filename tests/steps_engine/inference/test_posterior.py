@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from schemas.spec.method import method_spec
-from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise
+from steps_engine.accounting.mechanisms import GAUSSIAN, TWO_SIDED_GEOMETRIC, CountNoise
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.inference.posterior import Prior, flat_weight
 from steps_engine.inference.rounding import whole_numbers
@@ -20,25 +20,35 @@ from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
 
+LAWS = {
+    "two-sided geometric": lambda error, scale: np.exp(-np.abs(error) / scale),
+    "discrete Gaussian": lambda error, scale: np.exp(-(error**2) / (2 * scale)),
+}
+MECHANISMS = {"two-sided geometric": TWO_SIDED_GEOMETRIC, "discrete Gaussian": GAUSSIAN}
 
-def plain_posterior(noisy: np.ndarray, scale: float, top: int) -> np.ndarray:
+
+def plain_posterior(noisy: np.ndarray, scale: float, top: int, law: str) -> np.ndarray:
     """The same EM written cell by cell: rows are cells, columns exact counts 0…top."""
     exact, prior = np.arange(top + 1), np.full(top + 1, 1 / (top + 1))
     prior = prior / 2 + (exact == 0) / 2
     for _ in range(200):
-        rows = np.array([np.exp(-np.abs(y - exact) / scale) * prior for y in noisy])
+        rows = np.array([LAWS[law](y - exact, scale) * prior for y in noisy])
         rows /= rows.sum(axis=1, keepdims=True)
         prior = rows.sum(axis=0) + flat_weight(len(noisy)) / (top + 1)
         prior /= prior.sum()
-    rows = np.array([np.exp(-np.abs(y - exact) / scale) * prior for y in noisy])
+    rows = np.array([LAWS[law](y - exact, scale) * prior for y in noisy])
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def test_the_posterior_is_the_one_written_out_cell_by_cell():
-    rng = np.random.default_rng(2)
+@pytest.mark.parametrize("law", LAWS)
+def test_the_posterior_is_the_one_written_out_cell_by_cell(law):
+    rng, noise = (
+        np.random.default_rng(2),
+        CountNoise(MECHANISMS[law], Fraction(2) if law != "discrete Gaussian" else Fraction(8)),
+    )
     exact = np.where(rng.random(150) < 0.7, 0, rng.poisson(6, 150))
-    noisy = exact + two_sided_geometric(Fraction(2), 150, SeededRandomness(1))
-    found, plain = Prior.fit(noisy, CountNoise(TWO_SIDED_GEOMETRIC, Fraction(2))), plain_posterior(noisy, 2.0, int(noisy.max()))
+    noisy = exact + noise.draw(150, SeededRandomness(1))
+    found, plain = Prior.fit(noisy, noise), plain_posterior(noisy, float(noise.scale), int(noisy.max()), law)
     assert found.step == 1
     assert np.allclose(found.cumulative[noisy - found.lowest], np.cumsum(plain, axis=1), atol=1e-9)
     mean = plain @ np.arange(plain.shape[1])
@@ -47,17 +57,24 @@ def test_the_posterior_is_the_one_written_out_cell_by_cell():
     assert np.allclose(draws.mean(axis=0), mean, atol=0.35) and draws.min() >= 0
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40), Fraction(2000)])
-def test_draws_are_calibrated(scale):
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("length", [Fraction(1, 2), Fraction(3), Fraction(40), Fraction(2000)])
+def test_draws_are_calibrated(length, law):
     """The exact count is exchangeable with its draws: it exceeds a draw as often as a draw exceeds it."""
-    rng = np.random.default_rng(int(scale * 2))
-    exact = np.where(rng.random(6000) < 0.6, 0, rng.gamma(1.0, 6 * float(scale) + 4, 6000)).astype(np.int64)
-    noisy = exact + two_sided_geometric(scale, len(exact), SeededRandomness(("y", str(scale))))
-    prior = Prior.fit(noisy, CountNoise(TWO_SIDED_GEOMETRIC, scale))
-    draws = np.array([prior.draw(noisy, SeededRandomness((i, str(scale)))) for i in range(19)])
-    rank = (draws < exact).sum(axis=0) + np.floor(rng.random(6000) * ((draws == exact).sum(axis=0) + 1)).astype(int)
-    frequency = np.bincount(rank, minlength=20) / 6000 * 20
-    assert abs(rank.mean() / 19 - 0.5) < 0.02 and np.all(np.abs(frequency - 1) < 0.25)
+    noise = CountNoise(MECHANISMS[law], length**2 if law == "discrete Gaussian" else length)
+    ranks = np.concatenate([ranks_among_draws(noise, length, seed) for seed in range(3)])
+    frequency = np.bincount(ranks, minlength=20) / len(ranks) * 20
+    assert abs(ranks.mean() / 19 - 0.5) < 0.02 and np.all(np.abs(frequency - 1) < 0.2)
+
+
+def ranks_among_draws(noise: CountNoise, length: Fraction, seed: int) -> np.ndarray:
+    """Of 6,000 exact counts, the place of each among 19 draws of it; ties at random."""
+    rng = np.random.default_rng((seed, int(length * 2)))
+    exact = np.where(rng.random(6000) < 0.6, 0, rng.gamma(1.0, 6 * float(length) + 4, 6000)).astype(np.int64)
+    noisy = exact + noise.draw(len(exact), SeededRandomness(("y", seed, str(length))))
+    prior = Prior.fit(noisy, noise)
+    draws = np.array([prior.draw(noisy, SeededRandomness((i, seed, str(length)))) for i in range(19)])
+    return (draws < exact).sum(axis=0) + np.floor(rng.random(6000) * ((draws == exact).sum(axis=0) + 1)).astype(int)
 
 
 def test_control_taking_noisy_counts_for_exact_ones_is_not_calibrated():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from schemas import tables
 from schemas.spec.method import METHOD_SPECS, method_spec
+from steps_engine.accounting.composition import composition_of
+from steps_engine.accounting.conversion import rho_of
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of
@@ -27,6 +32,7 @@ OPTIONS = {
     "auto": {},
     "margins": {"first": 2},
 }
+MEASURES = {"pure": {}, "zcdp": {"delta": Decimal("1e-9")}}
 SETS = {"one": {}, "split": {"count": 2}, "shared": {"count": 2, "budget": "shared"}}
 # In a single cell there is nothing to elect.
 CASES = {
@@ -36,6 +42,7 @@ CASES = {
     if shape.all_cells > 1 or name != "tree, elected"
 }
 every_case = pytest.mark.parametrize(("name", "shape"), CASES.values(), ids=CASES)
+every_measure = pytest.mark.parametrize("measure", MEASURES)
 LISTED = {which: case for which, case in CASES.items() if not case[0].startswith(("privbayes", "margins"))}  # these draw rows
 
 
@@ -56,9 +63,10 @@ def test_there_is_a_case_for_every_method():
 
 
 @every_case
+@every_measure
 @pytest.mark.parametrize("sets", SETS)
-def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name, shape, sets):
-    found = made(name, shape, counted(shape, 300), sets=sets)
+def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name, shape, sets, measure):
+    found = made(name, shape, counted(shape, 300), sets=sets, **MEASURES[measure])
     allowed = set(allowed_cells(shape))
     for records in found.records:
         assert records.schema == tables.records(shape)
@@ -70,15 +78,17 @@ def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name,
 
 
 @every_case
-def test_an_empty_table_is_noise_on_zeros(name, shape):
-    found = made(name, shape, count_codes(np.zeros((0, len(shape.sizes)), int)))
+@every_measure
+def test_an_empty_table_is_noise_on_zeros(name, shape, measure):
+    found = made(name, shape, count_codes(np.zeros((0, len(shape.sizes)), int)), **MEASURES[measure])
     assert len(found.records) == 1 and found.method.view(shape, found.plan, found.tables).total.rows[0] < 2000
 
 
 @pytest.mark.parametrize(("name", "shape"), LISTED.values(), ids=LISTED)
-def test_a_huge_epsilon_gives_the_exact_margins(name, shape):
+@every_measure
+def test_a_huge_epsilon_gives_the_exact_margins(name, shape, measure):
     counts = counted(shape, 300)
-    found = made(name, shape, counts, "100000")
+    found = made(name, shape, counts, "100000", **MEASURES[measure])
     for j, size in enumerate(shape.sizes):
         exact = np.bincount(counts.codes[:, j], weights=counts.count, minlength=size)
         here = np.bincount(codes_of(found.records[0], shape)[:, j], minlength=size)
@@ -99,11 +109,23 @@ def test_there_is_something_to_show_before_and_after(name, shape):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_cell_that_is_counted_gets_noise(name):
+@every_measure
+def test_every_cell_that_is_counted_gets_noise(name, measure):
     """With the scale of a plan at ε = 0.001 a noisy table without a single nonzero value would be a wonder."""
     shape = SHAPES["a rule"]
-    found = made(name, shape, count_codes(np.zeros((0, 3), int)), "0.001")
+    found = made(name, shape, count_codes(np.zeros((0, 3), int)), "0.001", **MEASURES[measure])
     columns = [c for c in found.tables["noisy-counts"].column_names if c.startswith("noisy_")]
     values = np.concatenate([found.tables["noisy-counts"][c].to_numpy() for c in columns])
     assert (values != 0).mean() > 0.9
     assert min(noise_of(d).variance for d in found.plan.draws if d.kind == "count") > 10**5
+
+
+@every_case
+@pytest.mark.parametrize("neighbours", ["add_remove", "substitute"])
+def test_counts_and_elections_are_paid_by_the_mechanisms_of_the_measure(name, shape, neighbours):
+    pure, zcdp = (made(name, shape, counted(shape, 300), neighbours=neighbours, **asked).plan for asked in MEASURES.values())
+    assert {d.mechanism for d in pure.draws if d.kind == "count"} == {"two_sided_geometric"}
+    assert {d.mechanism for d in zcdp.draws if d.kind == "count"} == {"discrete_gaussian"}
+    assert {d.mechanism for d in zcdp.draws if d.kind == "election"} <= {"exponential"}
+    assert (pure.measure, pure.cost, zcdp.measure, zcdp.epsilon) == ("pure", "1", "zcdp", "1")
+    assert composition_of(zcdp).total == Fraction(zcdp.rho) == rho_of(Fraction(1), 1e-9).value

@@ -157,7 +157,7 @@ def test_a_burnt_charge_stays_spent_and_a_new_one_is_needed(any_home, ask):
     assert (second.new, second.attempt, second.entry.key) == (True, 2, "charge:voter-1#2")
     assert not ledger.charge(ask(nanos=600_000_000)).new
     [state] = ledger.releases()
-    assert (state.state, state.epsilon, state.charged, state.attempt) == ("charged", 600_000_000, 1_200_000_000, 2)
+    assert (state.state, state.amount, state.charged, state.attempt) == ("charged", 600_000_000, 1_200_000_000, 2)
 
 
 def test_a_release_goes_through_its_states_in_order(ledger, ask):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import stats
 from schemas.errors import SpecError
 from schemas.spec.method import MethodSpec, method_spec
 from steps_engine import noise
-from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise
+from steps_engine.accounting.mechanisms import TWO_SIDED_GEOMETRIC, CountNoise, noise_of
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.prefixes import categories_left, complete, completions
@@ -44,6 +45,8 @@ METHODS = {
     "uh": method_spec(decomposition="uh", layers=1),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+MEASURES = {"pure": {}, "zcdp": {"delta": Decimal("1e-9")}}
+every_measure = pytest.mark.parametrize("privacy", MEASURES.values(), ids=MEASURES)
 
 
 @pytest.fixture(autouse=True)
@@ -147,12 +150,13 @@ def outcomes(draw, trials: int) -> Counter:
     return Counter(draw(randomness) for _ in range(trials))
 
 
-def test_sanitizing_sampled_cells_is_sanitizing_all_of_them_and_keeping_what_reaches_the_threshold():
+@every_measure
+def test_sanitizing_sampled_cells_is_sanitizing_all_of_them_and_keeping_what_reaches_the_threshold(privacy):
     shape = domain(2, 2, 2, rules=(never(x0=1, x1=0, x2=0),))
-    plan = planned(METHODS["flat"], shape, "1.5")
+    plan = planned(METHODS["flat"], shape, "9" if privacy else "1.5", **privacy)
     counts = count_codes(np.array([[0, 0, 0]] * 2 + [[1, 1, 1]]))
     tree, draw = build_tree(shape, plan, None, None), plan.count_draw(2, 1, "leaves")
-    space = Space(shape)
+    space, law = Space(shape), noise_of(draw)
     everywhere = space.allowed()
     exact = np.zeros(shape.all_cells, int)
     exact[space.cells(counts.codes)] = counts.count
@@ -162,18 +166,18 @@ def test_sanitizing_sampled_cells_is_sanitizing_all_of_them_and_keeping_what_rea
         return tuple(zip(cells[high].tolist(), np.minimum(values[high], draw.threshold + 1).tolist(), strict=True))
 
     def all_cells(randomness):
-        return kept(everywhere, exact[everywhere] + noise.two_sided_geometric(draw.scale, len(everywhere), randomness))
+        return kept(everywhere, exact[everywhere] + law.draw(len(everywhere), randomness))
 
     def sampled(randomness):
         found = sparse.sanitize_cells(tree, counts, plan, randomness)
         return kept(found.cells, found.noisy[0])
 
     def forgetting_the_rule(randomness):
-        return kept(np.arange(8), exact + noise.two_sided_geometric(draw.scale, 8, randomness))
+        return kept(np.arange(8), exact + law.draw(8, randomness))
 
     def a_second_chance_for_the_occupied(randomness):
-        where, values = noise.zeros_that_reach(draw.threshold, draw.scale, 8, randomness)
-        noisy = exact[everywhere] + noise.two_sided_geometric(draw.scale, len(everywhere), randomness)
+        where, values = law.zeros_that_reach(draw.threshold, 8, randomness)
+        noisy = exact[everywhere] + law.draw(len(everywhere), randomness)
         again = np.isin(everywhere, where) & (exact[everywhere] > 0)
         return kept(everywhere, np.where(again, np.maximum(noisy, draw.threshold + 1), noisy))
 
@@ -243,10 +247,11 @@ def test_cells_that_nothing_is_known_of_are_drawn_evenly_among_those_that_the_ru
 
 
 @every_method
+@every_measure
 @pytest.mark.parametrize("total", ["estimated", "invariant"])
-def test_sampled_cells_sum_to_the_nodes_above_them_and_rows_break_no_rule(method, total):
+def test_sampled_cells_sum_to_the_nodes_above_them_and_rows_break_no_rule(method, total, privacy):
     counts = counted(SHAPE, 400, seed=2)
-    plan, tree, _, made = released(method, counts, total=total)
+    plan, tree, _, made = released(method, counts, total=total, **privacy)
     rows, parent = sparse.cells_below(tree, Space(SHAPE).codes(made.cells.cells))
     assert len(rows) == len(made.cells.cells)
     opened = tree.layers[-1].cell < 0
@@ -291,25 +296,24 @@ def test_a_record_that_breaks_a_rule_is_refused_without_saying_which():
 
 
 @every_method
-def test_every_way_down_costs_exactly_epsilon(method):
-    plan = planned(method)
+@every_measure
+def test_every_way_down_costs_exactly_what_is_charged(method, privacy):
+    plan = planned(method, **privacy)
     for served in plan.served:
-        counts = [
-            d.epsilon for d in plan.draws if d.kind == "count" and d.set == served and (d.nodes == "inner" or d.threshold)
-        ]
-        elections = sum((d.epsilon for d in plan.draws if d.kind == "election"), Fraction(0))
-        assert sum(counts) * plan.measurements + elections == 1
+        counts = [d.cost for d in plan.draws if d.kind == "count" and d.set == served and (d.nodes == "inner" or d.threshold)]
+        elections = sum((d.cost for d in plan.draws if d.kind == "election"), Fraction(0))
+        assert sum(counts) * plan.measurements + elections == Fraction(plan.cost)
     assert all((d.threshold is not None) == (d.kind == "count" and d.layer == len(plan.layers)) for d in plan.draws)
 
 
-def test_a_threshold_is_the_lowest_that_few_enough_empty_cells_reach():
+@every_measure
+def test_a_threshold_is_the_lowest_that_few_enough_empty_cells_reach(privacy):
     for method in METHODS.values():
-        plan = planned(method)
+        plan = planned(method, **privacy)
         draw = plan.count_draw(len(plan.layers), 1, "leaves")
-        reach = [
-            SHAPE.all_cells * plan.measurements * chance_of_reaching(draw.scale, t)
-            for t in (draw.threshold, draw.threshold - 1)
-        ]
+        values = np.arange(draw.threshold - 1, draw.threshold + 2000)
+        chance = noise_of(draw).probability(values)
+        reach = [SHAPE.all_cells * plan.measurements * float(tail) for tail in (chance[1:].sum(), chance.sum())]
         assert reach[0] <= 3 and (reach[1] > 3 or draw.threshold == 1)
 
 
