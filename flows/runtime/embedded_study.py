@@ -45,7 +45,7 @@ def show(answer: dict[str, Any]) -> None:
              "simulation": ("model", "rows", "epsilon", "method", "bias", "rmse", "coverage", "prediction")}  # fmt: skip
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in shown[answer["study"]]:
-        table.add_column(column.replace("_", " "), justify="left" if column == "method" else "right")
+        table.add_column(column.replace("_", " "), justify="left" if column == "method" else "right", overflow="fold")
     for row in answer["figures"]:
         table.add_row(*(_text(row[column]) for column in shown[answer["study"]]))
     console = Console(highlight=False, soft_wrap=True)

@@ -132,6 +132,22 @@ def test_the_voter_study_end_to_end_on_a_small_file(tmp_path):
     assert len(coefficients) == 32
 
 
+@pytest.mark.slow
+def test_the_voter_study_in_both_measures_ranks_zcdp_as_if_it_had_entered_alone(tmp_path):
+    youth_voter(3_000, SeededRandomness(5)).to_parquet(tmp_path / "voters.parquet")
+    files = {"data": str(tmp_path / "voters.parquet"), "domain": str(EXAMPLE)}
+    study = ask("voter", repeats=1, epsilon=["1"], method=["privbayes", "cascade"], delta=["1e-9"], **files)
+    points = list(grid(study, prepare(study, tmp_path / "out")))
+    for point in points:
+        compute(point, tmp_path / "out")
+    found = {row["method"]: row for row in report(study, points, tmp_path / "out")["figures"]}
+    assert list(found) == ["privbayes", "privbayes-zcdp-1e-9", "cascade", "cascade-zcdp-1e-9"]
+    assert found["privbayes"]["ks rank"] == 1 and found["privbayes"]["paper ks"] == 0.272
+    assert found["privbayes-zcdp-1e-9"]["paper ks"] is None and found["privbayes-zcdp-1e-9"]["ks rank"] in (1, 2)
+    for picture in ("ks.svg", "index.html"):
+        assert "cascade, zCDP at δ = 1e-9" in (tmp_path / "out" / picture).read_text()
+
+
 def test_points_finished_before_there_was_a_second_measure_are_found():
     """Their names, written down then."""
     assert Point("voter", "steps-2", "1", 1, 5, 1, "data").key == "71f2029c266ba5d0349584ef361f0492"
