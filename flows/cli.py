@@ -122,23 +122,25 @@ def budget() -> None:
 
 @budget.command()
 @click.argument("population")
-@click.argument("epsilon")
+@click.argument("epsilon", required=False)
+@click.option("--rho", help="Instead of EPSILON: a budget in ρ of zero-concentrated differential privacy.")
+@click.option("--delta", help="With --rho: where ε is quoted, from now on.  [default: as before; 1e-9 at first]")
 @click.option("--why", required=True, help="The reason, kept in the ledger.")
 @click.option("--neighbours", type=click.Choice(["add_remove", "substitute"]), default="add_remove", show_default=True)
 @click.option("--unit", default="person", show_default=True, help="Whose privacy the budget protects.")
 @_answers
-def grant(population: str, epsilon: str, why: str, neighbours: str, unit: str) -> Answered:
-    """Add EPSILON to what may be spent on POPULATION. Cannot be undone."""
+def grant(population: str, epsilon: str | None, rho: str | None, delta: str | None, **terms: str) -> Answered:
+    """Add EPSILON, or --rho, to what may be spent on POPULATION. Cannot be undone; the first grant fixes which of the two."""
     from flows.output import json_views, terminal
-    from schemas.budget import parse_nanos
+    from schemas.budget import parse_grant
     from tasks.stores.ledger import open_ledger
 
     try:
-        nanos = parse_nanos(epsilon)
+        asked = parse_grant(epsilon, rho, delta)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
     ledger = open_ledger(_home())
-    ledger.grant(population, nanos, why, neighbours, unit)
+    ledger.grant(population, asked.nanos, **terms, measure=asked.measure, delta=asked.delta)
     return json_views.account(ledger.account(population)), terminal.account
 
 

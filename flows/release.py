@@ -78,7 +78,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         try:
             charged = charge(home, asked, planned, cells, ui_artifacts.trail_of_run())
         except BudgetRefused as refusal:
-            ui_artifacts.tell_refusal(home, asked, refusal)
+            ui_artifacts.tell_refusal(home, planned, refusal)
             raise
         ui_artifacts.show_budget(home, asked)
         tree = build(home, asked, planned, cells, charged)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -53,6 +52,33 @@ def parse_delta(value: Any) -> str:
     return f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{number.adjusted()}"
 
 
+class Asked(NamedTuple):
+    """What is asked of a budget."""
+
+    measure: Literal["pure", "zcdp"]
+    nanos: int
+    delta: str | None
+
+
+def parse_grant(epsilon: str | None, rho: str | None, delta: str | None) -> Asked:
+    """A grant in ε, or in ρ with the δ at which its ε is quoted.
+
+    >>> parse_grant("4", None, None), parse_grant(None, "0.1", "1e-6")
+    (Asked(measure='pure', nanos=4000000000, delta=None), Asked(measure='zcdp', nanos=100000000, delta='1e-6'))
+    """
+    if epsilon is not None and rho is not None:
+        raise ValueError(
+            f"epsilon {epsilon} and rho {rho} were both asked; a budget has one measure. Write EPSILON or --rho RHO"
+        )
+    if rho is not None:
+        return Asked("zcdp", parse_nanos(rho, "rho"), None if delta is None else parse_delta(delta))
+    if delta is not None:
+        raise ValueError(f"delta {delta} was asked without rho; a budget in ε has none. Write --rho RHO or leave --delta out")
+    if epsilon is None:
+        raise ValueError("no amount was asked. Write EPSILON for a budget in ε, or --rho RHO for one in ρ")
+    return Asked("pure", parse_nanos(epsilon), None)
+
+
 def _number(value: Any, what: str, example: str) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, str, Decimal)):
         raise ValueError(f"{what} must be written as a plain number such as {example}, not {type(value).__name__} {value!r}")
@@ -80,24 +106,29 @@ def as_fraction(nanos: int) -> Fraction:
     return Fraction(nanos, UNIT)
 
 
-def _from_spec(what: str, parse: Callable[[Any], Any]) -> BeforeValidator:
+def _from_spec(value: Any) -> int:
+    return parse_nanos(_not_text(value, "epsilon"))
+
+
+def _rho_from_spec(value: Any) -> int:
+    return parse_nanos(_not_text(value, "rho"), "rho")
+
+
+def _delta_from_spec(value: Any) -> str:
+    return parse_delta(_not_text(value, "delta"))
+
+
+def _not_text(value: Any, what: str) -> Any:
     # Specs are read by schemas.yaml, which keeps written digits as Decimal; text such as "1" is not a number there.
-    def read(value: Any) -> Any:
-        if isinstance(value, str):
-            raise ValueError(f'{what} must be a number, not the text "{value}"; remove the quotes')
-        return parse(value)
-
-    return BeforeValidator(read)
-
-
-def _parse_rho(value: Any) -> int:
-    return parse_nanos(value, "rho")
+    if isinstance(value, str):
+        raise ValueError(f'{what} must be a number, not the text "{value}"; remove the quotes')
+    return value
 
 
 # In a spec: numbers only. Written out: decimal strings.
-SpecEpsilon = Annotated[int, _from_spec("epsilon", parse_nanos), PlainSerializer(show_nanos, return_type=str)]
-SpecRho = Annotated[int, _from_spec("rho", _parse_rho), PlainSerializer(show_nanos, return_type=str)]
-SpecDelta = Annotated[str, _from_spec("delta", parse_delta)]
+SpecEpsilon = Annotated[int, BeforeValidator(_from_spec), PlainSerializer(show_nanos, return_type=str)]
+SpecRho = Annotated[int, BeforeValidator(_rho_from_spec), PlainSerializer(show_nanos, return_type=str)]
+SpecDelta = Annotated[str, BeforeValidator(_delta_from_spec)]
 # In a document: what `show_nanos` writes. "1e999999999" would be a number that no memory holds.
 WrittenEpsilon = Annotated[str, Field(pattern=r"^[0-9]{1,7}(\.[0-9]{1,9})?$")]
 WrittenRho = WrittenEpsilon

@@ -39,6 +39,8 @@ _RULE_VALUE: JsonSchema = {"anyOf": [*_ONE_VALUE, {"type": "array", "items": {"a
 # What a key looks like in YAML, where a validator turns what is written into another type: by the validator's name.
 AS_WRITTEN: dict[str, JsonSchema] = {
     "_from_spec": {"type": "number", "exclusiveMinimum": 0, "maximum": 10**6},
+    "_rho_from_spec": {"type": "number", "exclusiveMinimum": 0, "maximum": 10**6},
+    "_delta_from_spec": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "_exact": _NUMBER,
     "_number": _NUMBER,
     "as_date": {"type": "string", "format": "date"},
@@ -206,7 +208,8 @@ def _list_type(value: JsonSchema) -> str:
 def _range(value: JsonSchema) -> str:
     low, high = value.get("minimum"), value.get("maximum")
     if "exclusiveMinimum" in value:
-        return f", above {value['exclusiveMinimum']}, at most {high:,}"
+        below = f"below {value['exclusiveMaximum']}" if high is None else f"at most {high:,}"
+        return f", above {value['exclusiveMinimum']}, {below}"
     return f", {low:,} to {high:,}" if low is not None and high is not None else ""
 
 

@@ -217,6 +217,12 @@ def exponential_mechanism(
     return _elect(_first_accepted, scores, eligible, epsilon, spread, randomness)
 
 
+def rate_of(epsilon: Fraction, spread: Fraction) -> Fraction:
+    """ε per unit of score. Floor and floating-point error, each below GRID, widen a row's spread by less than 2·GRID + 4·GRID;
+    rows that lie in nodes of their own widen one each, so that a larger spread is widened in proportion."""
+    return epsilon / (spread + 6 * GRID * max(Fraction(1), spread))
+
+
 def _elect(
     choose: Choose, scores: np.ndarray, eligible: np.ndarray, epsilon: Fraction, spread: Fraction, randomness: Randomness
 ) -> np.ndarray:
@@ -225,8 +231,7 @@ def _elect(
             raise ValueError(f"an election's {name} is a Fraction above 0; found {value!r}")
     eligible = np.asarray(eligible, bool)
     losses = laws.losses(np.asarray(scores, np.float64), eligible)
-    # Floor and floating-point error, each below GRID, widen the spread by less than 2·GRID + 4·GRID.
-    rate = epsilon * GRID / (spread + 6 * GRID)
+    rate = GRID * rate_of(epsilon, spread)
     chosen = np.empty(len(losses), np.int64)
     for part in _chunks(*losses.shape):
         chosen[part] = choose(losses[part], eligible[part], rate, randomness)

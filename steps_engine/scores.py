@@ -24,8 +24,11 @@ _POINT = 2.0**42  # log-likelihoods are summed as multiples of 2^−42: below 2^
 
 
 def widened(spread: Fraction, error: Fraction) -> Fraction:
-    """The spread to pay for where a score may lie `error` off its true value: noise._elect adds 4·GRID itself."""
-    return spread + 4 * max(error - GRID, Fraction(0))
+    """The spread of one row to pay for where a score may lie `error` off its true value.
+
+    noise.rate_of adds 6·GRID itself, for every row if one row's spread is at least 1.
+    """
+    return spread + 4 * max(error - GRID, Fraction(0)) + (6 * GRID if spread < 1 else 0)
 
 
 def must_be_expected(rows: int | None) -> None:

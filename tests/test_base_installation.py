@@ -101,7 +101,9 @@ def run(base: Path, tmp_path: Path) -> Run:
     return run
 
 
-@pytest.mark.parametrize("package", ["prefect", "great_expectations", "duckdb", "sqlalchemy", "alembic", "matplotlib", "jinja2"])
+@pytest.mark.parametrize(
+    "package", ["prefect", "great_expectations", "duckdb", "sqlalchemy", "alembic", "matplotlib", "jinja2"]
+)
 def test_the_base_has_nothing_of_the_pipeline(run: Run, package: str):
     assert f"No module named '{package}'" in run(f"import {package}").stderr
 

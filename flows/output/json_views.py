@@ -6,12 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from schemas.budget import UNIT, as_fraction, show_nanos
+from schemas.budget import UNIT, as_fraction, parse_nanos, show_nanos
 from schemas.errors import BudgetRefused, SpecError
+from schemas.plan import Plan
 from schemas.spec.release import Release
 from tasks.specs import load_release
 from tasks.stages.evaluate import evaluation_page
-from tasks.stores.charging import Account
+from tasks.stores.charging import Account, ChargeRequest, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -29,12 +30,43 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         made = make_plan(asked, SystemRandomness())
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
+    return {
+        "measure": made.measure,
+        "rho": made.rho,
+        "delta": made.delta,
+        **made.model_dump(mode="json"),
+        **_meaning(made),
+        "hash": made.hash,
+        **_payable(home, made),
+        "sketch": asdict(method_of(made).sketch(made)),
+    }
+
+
+def _meaning(plan: Plan) -> dict[str, Any]:
+    """What ρ promises at its own and other δ, and about what as much noise would cost in pure ε."""
+    from steps_engine.accounting.meaning import promises_of, pure_epsilon_of_same_noise
+
+    same = pure_epsilon_of_same_noise(plan) if plan.rho else None
+    return {"promises": [asdict(promise) for promise in promises_of(plan)], "pure_epsilon_of_same_noise": same}
+
+
+def _payable(home: Home, plan: Plan) -> dict[str, str | None]:
+    """What is left of the population's budget, in its measure, and what the plan would cost there; null: it cannot be paid."""
     try:
-        left = show_nanos(open_ledger(home).account(made.population).balance)
+        found = open_ledger(home).account(plan.population)
     except BudgetRefused:
-        left = None
-    sketch = asdict(method_of(made).sketch(made))
-    return {**made.model_dump(mode="json"), "hash": made.hash, "balance": left, "sketch": sketch}
+        return {"balance": None, "balance_measure": None, "charge": None}
+    return {"balance": show_nanos(found.balance), "balance_measure": found.measure, "charge": price(found, plan)}
+
+
+def price(account: Account, plan: Plan) -> str | None:
+    """What a plan costs an account, in the account's measure; None: nothing that can be paid there."""
+    asked = ChargeRequest(
+        plan.release, plan.population, parse_nanos(plan.cost), plan.neighbours, plan.unit, plan.hash, plan.spec_hash,
+        fingerprint="", measure=plan.measure,
+    )  # fmt: skip
+    nanos = cost_in(account.measure, asked)
+    return None if nanos is None else show_nanos(nanos)
 
 
 def account(found: Account) -> dict[str, Any]:
@@ -117,21 +149,24 @@ def trail(home: Home, name: str) -> dict[str, Any]:
 
 def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: int) -> dict[str, Any]:
     """What a run answers: what was released, what it cost, what is left, and where everything lies."""
+    ledger = open_ledger(home)
+    paid = next(each for each in ledger.releases() if each.name == release.name)
     return {
         "release": release.name,
         "folder": str(folder),
         "page": str(folder / "index.html"),
         **_promised(release),
+        **({"rho": show_nanos(paid.amount)} if paid.measure == "zcdp" else {}),
         "charged": charged,
         "charges": charges,
         "population": release.domain.population,
-        "balance": show_nanos(open_ledger(home).account(release.domain.population).balance),
+        "balance": show_nanos(ledger.account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
     }
 
 
 def _promised(release: Release) -> dict[str, Any]:
-    """ε, or ρ with the ε that holds at δ."""
+    """ε, or ρ with the ε that holds at δ. (A pure release that a budget in ρ pays has a `rho` too, and no `measure`.)"""
     from steps_engine.accounting.plans import promise_of
 
     promised = promise_of(release)

@@ -6,6 +6,7 @@ import base64
 from html import escape
 
 from schemas.plan import LayerPlan, Plan
+from steps_engine.accounting.measures import MEASURES
 from steps_engine.methods.registry import method_of
 
 WIDTH, ROW, MOST = 720, 70, 24  # pixels, and nodes shown per layer
@@ -23,12 +24,13 @@ def tree_svg(plan: Plan) -> str:
 
 
 def _shares_svg(plan: Plan) -> str:
-    """One line per part of the plan, as long as its share of ε."""
+    """One line per part of the plan, as long as its share of what is paid."""
+    paid = MEASURES[plan.measure].symbol
     widest = max(layer.share for layer in plan.layers)
     lines = [
         f'<text x="190" y="{24 + 26 * i}" text-anchor="end">{escape(", ".join(layer.attributes or ()))}</text>'
         f'<rect x="200" y="{12 + 26 * i}" width="{float(WIDTH * layer.share / widest):.1f}" height="14" fill="#2b5c8a"/>'
-        f'<text x="{212 + float(WIDTH * layer.share / widest):.1f}" y="{24 + 26 * i}">{float(layer.share):.1%} of ε</text>'
+        f'<text x="{212 + float(WIDTH * layer.share / widest):.1f}" y="{24 + 26 * i}">{float(layer.share):.1%} of {paid}</text>'
         for i, layer in enumerate(plan.layers)
     ]
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isa
 
 
 MOST_PROBLEMS = 20  # shown in a terminal
+_SYMBOLS = {"pure": "ε", "zcdp": "ρ"}
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -33,7 +35,9 @@ def _time(at: str) -> str:
 def plan(answer: dict[str, Any]) -> None:
     """Line by line what will be drawn, then what it costs."""
     sketch = answer["sketch"]
-    numbers = (sketch["row"], "nodes", "share of ε", "noise scale", "expected error")
+    symbol = _SYMBOLS[answer["measure"]]
+    noise = "noise scale" if answer["rho"] is None else "noise σ"
+    numbers = (sketch["row"], "nodes", f"share of {symbol}", noise, "expected error")
     table = _table(numbers[0], sketch["splits"], *numbers[1:], right=numbers)
     for row in sketch["rows"]:
         scale = "" if row["scale"] is None else f"{row['scale']:,.4g}"
@@ -46,14 +50,48 @@ def plan(answer: dict[str, Any]) -> None:
         error = f"misplaces about {100 * each['predicted_error']:.2g}% of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"])
-    left = answer["balance"]
-    balance = f"{left} left" if left is not None else "no grant yet"
-    _say(f"cost      ε = {answer['epsilon']} for each {answer['unit']}   (population {answer['population']}: {balance})")
+    cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
+    _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     _say(f"estimate  {answer['memory_bytes'] / 2**20:,.0f} MiB, {answer['seconds']:,.0f} s   plan {answer['hash'][:16]}")
 
 
+def _left(answer: dict[str, Any]) -> str:
+    """What is left of the population's budget, and where it is kept in another measure than the plan's, what that means."""
+    if answer["balance"] is None:
+        return "no grant yet"
+    if answer["balance_measure"] == answer["measure"]:
+        return f"{answer['balance']} left"
+    left = f"{_SYMBOLS[answer['balance_measure']]} = {answer['balance']} left"
+    return f"{left}, from which ρ cannot be paid" if answer["charge"] is None else f"{left}, charged as ρ = {answer['charge']}"
+
+
+def _meaning(answer: dict[str, Any]) -> list[str]:
+    """Of ρ: the ε that it promises at its own δ and at others, and what as much noise would cost without δ."""
+    if answer["rho"] is None:
+        return []
+    told = sorted(answer["promises"], key=lambda promise: bool(promise["delta"] != answer["delta"]))
+    same = answer["pure_epsilon_of_same_noise"]
+    dear = "" if same > float(answer["epsilon"]) else ": pure epsilon is cheaper here"
+    return [
+        "promises  " + ", ".join(f"ε = {_up(promise['epsilon'])} at δ = {promise['delta']}" for promise in told),
+        f"pure      as much noise would cost about ε = {same:,.3g} without δ{dear}",
+    ]
+
+
+def _up(epsilon: str) -> str:
+    """With three decimals, rounded up."""
+    return f"{Decimal(epsilon).quantize(Decimal('0.001'), ROUND_CEILING).normalize():f}"
+
+
+def _charge(answer: dict[str, Any]) -> str:
+    if "rho" not in answer:
+        return f"ε = {answer['epsilon']} charged"
+    at = f" at δ = {answer['delta']}" if "delta" in answer else ""
+    return f"ρ = {answer['rho']} charged for ε = {_up(answer['epsilon'])}{at}"
+
+
 def outcome(answer: dict[str, Any]) -> None:
-    charged = f"ε = {answer['epsilon']} charged" if answer["charged"] else "nothing charged: this release existed already"
+    charged = _charge(answer) if answer["charged"] else "nothing charged: this release existed already"
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",
@@ -70,31 +108,50 @@ def account(answer: dict[str, Any]) -> None:
 
 
 def accounts(answer: dict[str, Any]) -> None:
-    table = _table("population", "granted", "charged", "balance", "neighbours", "unit", right=("granted", "charged", "balance"))
+    amounts = ("granted", "charged", "balance")
+    table = _table("population", *amounts, "neighbours", "unit", "in", right=amounts)
     for each in answer["accounts"]:
-        table.add_row(*(each[name] for name in ("population", "granted", "charged", "balance", "neighbours", "unit")))
+        shown = (_with_epsilon(each, name) for name in amounts)
+        table.add_row(each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
     _console.print(table if answer["accounts"] else "no grants yet")
 
 
+def _with_epsilon(account: dict[str, Any], name: str) -> str:
+    """ρ with the ε that it is at the account's δ, rounded up."""
+    if account["measure"] == "pure":
+        return str(account[name])
+    return f"{account[name]} (ε {_up(account[f'{name}_epsilon'])})"
+
+
+def _measured(account: dict[str, Any]) -> str:
+    return _SYMBOLS["pure"] if account["measure"] == "pure" else f"{_SYMBOLS['zcdp']} (ε at δ = {account['delta']})"
+
+
 def entries(answer: dict[str, Any]) -> None:
-    table = _table("seq", "at", "who", "what", "population", "release", "ε", "balance", "hash", right=("seq", "ε", "balance"))
+    numbers = ("seq", "amount", "balance")
+    table = _table("seq", "at", "who", "what", "population", "release", "amount", "balance", "in", "hash", right=numbers)
     for each in answer["entries"]:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
-        cells = (each["population"], each["release"], each["epsilon"], each["balance_after"])
-        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(c or "" for c in cells), each["hash"][:12])
+        amount, symbol = each["epsilon"] or each["rho"], _SYMBOLS[each["measure"]] if each["population"] else ""
+        cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
+        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
 
 
 def releases(answer: dict[str, Any]) -> None:
-    table = _table("release", "state", "ε", "population", "by", "at", "approved by", right=("ε",))
+    table = _table("release", "state", "charged", "population", "by", "at", "approved by", right=("charged",))
     for each in answer["releases"]:
-        names = ("release", "state", "charged", "population", "actor")
-        table.add_row(*(each[name] for name in names), _time(each["at"]), each["approver"] or "")
+        place = (each["population"], each["actor"], _time(each["at"]), each["approver"] or "")
+        table.add_row(each["release"], each["state"], _charged(each), *place)
     _console.print(table if answer["releases"] else "no releases yet")
 
 
+def _charged(answer: dict[str, Any]) -> str:
+    return f"{_SYMBOLS[answer['measure']]} = {answer['charged']}"
+
+
 def trail(answer: dict[str, Any]) -> None:
-    _say(f"{answer['release']}: {answer['state']}, ε = {answer['charged']} of {answer['population']}")
+    _say(f"{answer['release']}: {answer['state']}, {_charged(answer)} of {answer['population']}")
     if answer["folder"]:
         _say(f"bundle {answer['folder']}")
     for name, digest in answer["hashes"].items():

@@ -16,11 +16,14 @@ from prefect.artifacts import (
 )
 from prefect.events import emit_event
 
+from flows.output import json_views
 from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused
+from schemas.plan import Plan
 from schemas.spec.release import Release
-from steps_engine.accounting.plans import promise_of
+from steps_engine.accounting.meaning import promises_of
+from steps_engine.accounting.measures import MEASURES
 from steps_engine.methods.registry import method_of
 from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
@@ -50,48 +53,60 @@ def trail_of_run() -> dict[str, Any]:
 def show_plan(home: Home, plan: PlanReference) -> None:
     """The plan as a table and as a picture; numbers as text, as they were computed."""
     planned = load_plan(Store(home), plan)
-    sketch = method_of(planned).sketch(planned)
+    sketch, symbol = method_of(planned).sketch(planned), MEASURES[planned.measure].symbol
     rows = [
         {
             sketch.row: str(row.number),
             sketch.splits: row.what,
             "nodes": row.nodes,
-            "share of ε": row.share,
+            f"share of {symbol}": row.share,
             "expected error": f"± {row.expected_error:.4g}",
         }
         for row in sketch.rows
     ]
-    cost = f"{planned.release} costs ε = {planned.epsilon} of {planned.population}"
-    create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {planned.cells:,} cells")
+    cost = f"{planned.release} costs {symbol} = {planned.cost} of {planned.population}"
+    create_table_artifact(
+        rows, key=_key("plan", planned.release), description=f"{cost}{_told(planned)}: {planned.cells:,} cells"
+    )
     create_image_artifact(tree_uri(planned), key=_key("tree", planned.release), description="the layers of the tree")
 
 
+def _told(plan: Plan) -> str:
+    """What ρ promises, at a few δ."""
+    promises = ", ".join(f"ε = {promise.epsilon} at δ = {promise.delta}" for promise in promises_of(plan))
+    return f" ({promises})" if promises else ""
+
+
 def show_budget(home: Home, release: Release) -> None:
-    """How much of the population's grant is spent."""
+    """How much of the population's grant is spent; in ρ, also as the ε that it is at the grant's δ."""
     account = open_ledger(home).account(release.domain.population)
-    text = f"ε = {show_nanos(account.charged)} of {show_nanos(account.granted)} is spent; {show_nanos(account.balance)} is left"
+    said = json_views.account(account)
+    text = f"{account.symbol} = {said['charged']} of {said['granted']} is spent; {said['balance']} is left"
+    if account.delta:
+        text += f" (at δ = {account.delta}: ε = {said['charged_epsilon']} spent, {said['granted_epsilon']} granted)"
     percent = round(100 * account.charged / account.granted, 1)
     create_progress_artifact(percent, key=_key("budget", account.population), description=text)
 
 
-def tell_refusal(home: Home, release: Release, refusal: BudgetRefused) -> None:
-    """An event that automations can act on, and a note that a person understands."""
-    account = next((a for a in open_ledger(home).accounts() if a.population == release.domain.population), None)
-    asked = promise_of(release)
+def tell_refusal(home: Home, plan: PlanReference, refusal: BudgetRefused) -> None:
+    """An event that automations can act on, its amounts in the measure of the budget, and a note that a person understands."""
+    asked = load_plan(Store(home), plan)
+    account = next((a for a in open_ledger(home).accounts() if a.population == asked.population), None)
     emit_event(
         event="steps.budget.refused",
         resource={
-            "prefect.resource.id": f"steps.population.{release.domain.population}",
-            "prefect.resource.name": release.domain.population,
-            "steps.release": release.name,
+            "prefect.resource.id": f"steps.population.{asked.population}",
+            "prefect.resource.name": asked.population,
+            "steps.release": asked.release,
         },
         payload={
-            "asked": asked.get("rho", asked["epsilon"]),
+            "measure": account.measure if account else asked.measure,
+            "asked": json_views.price(account, asked) if account else asked.cost,
             "left": show_nanos(account.balance) if account else "0",
             "granted": show_nanos(account.granted) if account else "0",
         },
     )
-    create_markdown_artifact(f"## Refused by the budget\n\n{refusal}", key=_key("refused", release.name))
+    create_markdown_artifact(f"## Refused by the budget\n\n{refusal}", key=_key("refused", asked.release))
 
 
 def show_bundle(folder: Path) -> None:

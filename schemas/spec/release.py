@@ -29,8 +29,8 @@ class Privacy(Strict):
     )
     rho: SpecRho | None = Field(
         default=None,
-        description="In place of `epsilon`: ρ of zero-concentrated differential privacy, the whole cost. Needs `delta`. At most "
-        "nine decimals.",
+        description="In place of `epsilon`: ρ of zero-concentrated differential privacy, the whole cost. Needs `delta`. At "
+        "most nine decimals.",
     )
     delta: SpecDelta | None = Field(
         default=None,
@@ -52,11 +52,13 @@ class Privacy(Strict):
         given = [name for name in ("epsilon", "rho") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                "privacy takes epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with delta, "
-                f"for zero-concentrated. Found {' and '.join(given) or 'neither epsilon nor rho'}; keep one of them"
+                "privacy takes epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with "
+                f"delta, for zero-concentrated. Found {' and '.join(given) or 'neither epsilon nor rho'}; keep one of them"
             )
         if self.rho is not None and self.delta is None:
             raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
+        if self.delta_why is not None and not self.delta_why.strip():
+            raise ValueError("delta_why gives the reason for a delta; found an empty one. Say it in a sentence, or remove it")
         if self.delta is None and self.delta_why is not None:
             raise ValueError("delta_why gives the reason for a delta; found none. Remove it, or add delta")
         return self
@@ -163,9 +165,9 @@ class Release(Strict):
         if Fraction(Decimal(asked.delta)) > most:
             found = f"expected_rows: {rows}" if rows else "no expected_rows"
             raise SpecError(
-                f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee may '
-                f"fail for a {self.domain.unit.who}, so that δ must be far below one in all: at most {float(most):.2g}. Lower delta, "
-                "or say in delta_why why it may be as large."
+                f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee '
+                f"may fail for a {self.domain.unit.who}, so δ must be far below one in all: at most {float(most):.2g}. Lower "
+                "delta, or say in delta_why why it may be as large."
             )
         return self
 

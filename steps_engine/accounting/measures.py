@@ -16,3 +16,4 @@ class Measure:
 
 PURE = Measure("pure", "ε", "pure differential privacy")
 ZCDP = Measure("zcdp", "ρ", "zero-concentrated differential privacy")
+MEASURES = {measure.name: measure for measure in (PURE, ZCDP)}

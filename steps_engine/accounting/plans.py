@@ -12,6 +12,7 @@ from typing import Any, Literal
 from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
 from schemas.identity import ZCDP_FORMAT
+from schemas.manifest import guarantee_of
 from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
@@ -74,10 +75,11 @@ class Allowance:
     ) -> Draw:
         """An election at disjoint nodes: one row moves all scores by amounts at most `spread` apart.
 
-        `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread.
+        `error` is what double precision may add to or take from a score; what exceeds the grid widens the spread, of every row:
+        rows of a person may lie in nodes of their own.
         """
         held = ELECTIONS[mechanism or self.electing]
-        sensitivity = widened((2 if self.replaced else 1) * self.rows * spread, error)
+        sensitivity = (2 if self.replaced else 1) * self.rows * widened(spread, error)
         return Draw(
             name=name, kind="election", mechanism=held.name, layer=layer, set=None, tree=tree, nodes="inner",
             sensitivity=sensitivity, scale=held.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
@@ -148,6 +150,7 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,
         memory_bytes=outline.memory_bytes, seconds=outline.seconds, spec_hash=spec_hash,
     )  # fmt: skip
+    _must_be_sayable(plan)
     _must_be_drawable(plan)
     _must_cost(plan, allowance_of(release))
     _must_fit(plan)
@@ -156,6 +159,16 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
 
 def _cost(plan: Plan) -> str:
     return f"ρ={plan.rho}" if plan.rho else f"ε={plan.epsilon}"
+
+
+def _must_be_sayable(plan: Plan) -> None:
+    """What is promised must have its sentence: one that cannot be written after the charge would cost and give nothing."""
+    try:
+        guarantee_of(plan)
+    except ValueError:
+        raise SpecError(
+            f"{_cost(plan)} promises an ε above a million at δ={plan.delta}: no protection at all. Lower it."
+        ) from None
 
 
 def _must_be_drawable(plan: Plan) -> None:

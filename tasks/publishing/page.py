@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_UP
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from schemas.budget import show_nanos
 from schemas.manifest import Manifest
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
+from steps_engine.accounting.measures import MEASURES, PURE
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import Margin
 from tasks.publishing import bundle, pictures
+from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
@@ -45,6 +49,7 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, 
         tree=pictures.tree_picture(view.tree) if view.tree else None,
         network=pictures.network_picture(view.network) if view.network else None,
         budget=_budget(manifest),
+        loss=loss_view(plan),
         draws=list(_draw_rows(plan, method.sketch(plan).draws)),
         files=list(_file_rows(manifest)),
     )
@@ -56,7 +61,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"count": _count, "size": _size}
+    environment.filters |= {"count": _count, "size": _size, "power": power, "powers": powers, "short": _rounded_up}
     return environment.get_template("release.html")
 
 
@@ -70,14 +75,15 @@ def _margin_views(found: Sequence[Margin], rows: float) -> Iterator[dict[str, An
 
 
 def _budget(manifest: Manifest) -> dict[str, Any]:
-    """What the population's account said when this release was charged."""
+    """What the population's account said when this release was charged, in ε or, where the charge says so, in ρ."""
     charge = manifest.ledger.charge
     before = charge.charged_after - charge.amount
     parts = {"before": before, "this": charge.amount, "left": charge.granted_after - charge.charged_after}
     shown = {
-        name: {"epsilon": show_nanos(nanos), "percent": 100 * nanos / charge.granted_after} for name, nanos in parts.items()
+        name: {"amount": show_nanos(nanos), "percent": 100 * nanos / charge.granted_after} for name, nanos in parts.items()
     }
-    return {"granted": show_nanos(charge.granted_after), "parts": shown}
+    symbol = MEASURES[charge.measure or PURE.name].symbol
+    return {"symbol": symbol, "granted": show_nanos(charge.granted_after), "parts": shown}
 
 
 def _draw_rows(plan: Plan, said: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -91,10 +97,12 @@ def _draw_rows(plan: Plan, said: dict[str, str]) -> Iterator[dict[str, Any]]:
             "what": said[draw.name],
             "sets": "all" if draw.set is None else _runs([draw.set for draw in draws if draw.set is not None]),
             "mechanism": draw.mechanism.replace("_", "-"),
-            "sensitivity": str(draw.sensitivity),
-            "epsilon": str(draw.cost),
-            "scale": str(draw.scale),
+            **(paid_in_rho(draw) if draw.rho else _paid_in_epsilon(draw)),
         }
+
+
+def _paid_in_epsilon(draw: Draw) -> dict[str, str]:
+    return {"sensitivity": str(draw.sensitivity), "cost": str(draw.cost), "scale": str(draw.scale)}
 
 
 def _runs(sets: list[int]) -> str:
@@ -118,6 +126,10 @@ def _file_order(name: str) -> tuple[bool, int, str]:
     """Synthetic sets first, in their order."""
     number = name.removeprefix("synthetic-").split(".")[0]
     return (not name.startswith("synthetic-"), int(number) if number.isdigit() else 0, name)
+
+
+def _rounded_up(cost: Fraction) -> str:
+    return short(cost, ROUND_UP)
 
 
 def _count(value: float) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
+from steps_engine.accounting.meaning import Curve
 from steps_engine.methods.views import Branch, Dependent, Margin
 
 Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
@@ -37,6 +39,35 @@ def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     row = {each.name: number for number, each in enumerate(network)}
     arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
     return {"names": network, "arcs": arcs}
+
+
+def curve_picture(curve: Curve) -> dict[str, Any]:
+    """ε against δ, from the largest δ to the smallest: places as parts of the picture's width and height."""
+    first, last = round(curve.points[0][0]), round(curve.points[-1][0])
+    top, step = _rounded_axis(max(epsilon for _, epsilon in (*curve.points, curve.own)))
+    places = [
+        {"x": (exponent - first) / (last - first), "y": epsilon / top} for exponent, epsilon in (curve.own, *curve.points)
+    ]
+    apart = -((first - last) // 6)
+    return {
+        "own": places[0],
+        "points": places[1:],
+        "across": [{"x": (e - first) / (last - first), "power": -e} for e in range(first, last + 1) if e % apart == 0],
+        "up": [{"y": number * step / top, "label": f"{number * step:,.10g}"} for number in range(round(top / step) + 1)],
+        "first": first,
+        "last": last,
+    }
+
+
+def _rounded_axis(most: float) -> tuple[float, float]:
+    """The end of an axis that reaches this far, and the distance of its marks: 1, 2 or 5 times a power of ten.
+
+    >>> _rounded_axis(1.4), _rounded_axis(0.07)
+    ((1.5, 0.5), (0.08, 0.02))
+    """
+    size = 10.0 ** Decimal(most / 5).adjusted()
+    step = next(size * part for part in (1, 2, 5, 10) if size * part * 5 >= most)
+    return round(-(-most // step) * step, 12), step
 
 
 @dataclass

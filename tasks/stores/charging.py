@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from schemas.budget import LARGEST, UNIT, show_nanos
+from schemas.budget import LARGEST, UNIT, parse_delta, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
 from steps_engine.accounting.measures import PURE, ZCDP
@@ -85,6 +85,20 @@ def must_be_amount(nanos: int, measure: str) -> None:
     if isinstance(nanos, bool) or not isinstance(nanos, int) or not 0 < nanos <= LARGEST:
         symbol = MEASURES[measure].symbol
         raise SpecError(f"{symbol} must be a positive whole number of 10⁻⁹, at most {show_nanos(LARGEST)}; not {nanos!r}.")
+
+
+def must_be_delta(delta: str | None, measure: str) -> None:
+    """δ belongs to ρ, and is written in the one way that documents have."""
+    if delta is None:
+        return
+    if measure == "pure":
+        raise SpecError(f"delta {delta} was asked for a budget in ε, which has none. Grant ρ, or leave delta out.")
+    try:
+        written = parse_delta(delta)
+    except ValueError as error:
+        raise SpecError(f"{error}.") from None
+    if written != delta:
+        raise SpecError(f"delta {delta} must be written {written}.")
 
 
 def must_share_measure(account: Account, nanos: int, measure: str) -> None:

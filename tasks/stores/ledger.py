@@ -21,6 +21,7 @@ from .charging import (
     ChargeRequest,
     must_be_affordable,
     must_be_amount,
+    must_be_delta,
     must_be_same_release,
     must_share_measure,
     must_share_relation,
@@ -129,8 +130,7 @@ class Ledger:
         must_be_name("population", population)
         must_be_name("unit", unit)
         must_be_amount(nanos, measure)
-        if delta is not None and measure == "pure":
-            raise SpecError(f"δ={delta} was asked for a budget in ε, which has none. Grant ρ, or leave δ out.")
+        must_be_delta(delta, measure)
         if neighbours not in NEIGHBOURS:
             raise SpecError(f'neighbours "{neighbours}" is none of {", ".join(NEIGHBOURS)}.')
         if not why.strip():

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
+from fractions import Fraction
 
-from schemas.budget import parse_nanos, show_nanos
-from schemas.manifest import ADDS_UP, LedgerProof, Manifest, guarantee_of
-from schemas.manifest_1 import LedgerProof1, Manifest1, guarantee_1
+from schemas.budget import show_nanos
+from schemas.manifest import ADDS_UP, ChargeEntry, LedgerProof, Manifest, guarantee_of
+from schemas.manifest_1 import ChargeEntry1, LedgerProof1, Manifest1, guarantee_1
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Ends
+from tasks.verify.prices import owed, price_of, symbol_of
+from tasks.verify.promises import delta_problems, promise_problems
 from tasks.verify.sensitivities import NotKnown, least_sensitivity
-from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_epsilon
+from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_cost
+
+# What a plan promises in figures and a manifest repeats.
+PROMISED = ("epsilon", "rho", "delta", "delta_why", "order", "neighbours", "rows_per_person")
+DEFINITIONS = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
 
 
 def manifest_problems(manifest: Manifest | Manifest1, plan: Plan) -> Iterator[str]:
@@ -23,8 +31,9 @@ def manifest_problems(manifest: Manifest | Manifest1, plan: Plan) -> Iterator[st
     if manifest.draws != plan.draws:
         yield "the draws differ from the plan's"
     worded = guarantee_1(plan) if isinstance(manifest, Manifest1) else guarantee_of(plan)
-    said, promised = manifest.guarantee, (plan.epsilon, plan.neighbours, plan.rows_per_person)
-    if (said.epsilon, said.neighbours, said.rows_per_person) != promised or said != worded:
+    said = manifest.guarantee
+    repeated = all(getattr(said, name) == getattr(plan, name) for name in PROMISED)
+    if not repeated or said.definition != DEFINITIONS.get(plan.measure) or said != worded:
         yield "the guarantee is not the one that the plan gives"
     figures, given = figures_of(plan), manifest.composition
     figures_given = Figures(given.structure, given.measurements, given.total)
@@ -33,12 +42,11 @@ def manifest_problems(manifest: Manifest | Manifest1, plan: Plan) -> Iterator[st
 
 
 def ledger_problems(proof: LedgerProof | LedgerProof1, manifest: Manifest | Manifest1, plan: Plan) -> Iterator[str]:
-    """The charge is for this release and this plan, of exactly its ε, within the grant, and lies in the chain."""
+    """The charge is for this release and this plan, of exactly its cost, within the grant, and lies in the chain."""
     charge = proof.charge
     if (charge.release, charge.population) != (manifest.release, manifest.population):
         yield "the charge was made for another release or population"
-    if charge.amount != parse_nanos(plan.epsilon):
-        yield f"ε={show_nanos(charge.amount)} was charged; the release promises ε={plan.epsilon}"
+    yield from _amount_problems(charge, plan)
     if not charge.amount <= charge.charged_after <= charge.granted_after:
         yield "the charge exceeds what was granted to the population"
     said = {"plan_hash": plan.hash, "spec_hash": plan.spec_hash, "neighbours": plan.neighbours, "unit": plan.unit}
@@ -46,6 +54,18 @@ def ledger_problems(proof: LedgerProof | LedgerProof1, manifest: Manifest | Mani
         yield "the charge was made for another plan, spec, unit or neighbouring relation"
     if proof.leads_to != (proof.head_seq, proof.head):
         yield "the charge does not lead to the head of the ledger that the manifest gives"
+
+
+def _amount_problems(charge: ChargeEntry | ChargeEntry1, plan: Plan) -> Iterator[str]:
+    """What was charged is the plan's cost on an account of that measure; format 1 has accounts of ε only."""
+    measure = (charge.measure if isinstance(charge, ChargeEntry) else None) or "pure"
+    cost, paid = owed(plan, measure), f"{symbol_of(measure)}={show_nanos(charge.amount)} was charged"
+    promised = f"the release promises {symbol_of(plan.measure)}={plan.cost}"
+    if cost is None:
+        yield f"{paid}; {promised}, which no ε without δ can pay for"
+    elif charge.amount != cost:
+        price = "" if measure == plan.measure else f", which costs {symbol_of(measure)}={show_nanos(cost)}"
+        yield f"{paid}; {promised}{price}"
 
 
 def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
@@ -58,10 +78,11 @@ def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
             f"one {plan.unit} has up to {plan.rows_per_person} rows, and the domain does not say exactly as many; "
             "a public number of rows needs everybody's rows to be equally many"
         )
+    yield from delta_problems(plan, domain)
 
 
 def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
-    """Every draw is noisy enough for its share, and the shares on every way through the trees sum to ε exactly.
+    """Every draw is noisy enough for its share, and the shares on every way through the trees sum to ε (or ρ) exactly.
 
     `published` are the layers at which branches end in the published structure; None where that could not be read.
     """
@@ -84,25 +105,50 @@ def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
     for tree in ways.trees:
         yield from _threshold_problems(tree)
         yield from _tree_problems(tree, tree.ends | (published or {}).get(tree.tree, frozenset()), plan)
-    if (total := figures_of(plan).total) != written_epsilon(plan):
-        yield f"the shares on the deepest way sum to {total}, not to ε={plan.epsilon}"
+    yield from promise_problems(plan)
+    if (total := figures_of(plan).total) != written_cost(plan):
+        yield f"the shares on the deepest way sum to {total}, not to {symbol_of(plan.measure)}={plan.cost}"
 
 
 def _noise_problems(draw: Draw, plan: Plan) -> Iterator[str]:
-    """The scale is no smaller than sensitivity/ε, for a sensitivity no smaller than the verifier's own."""
-    if draw.cost <= 0:
-        yield f"draw {draw.name!r} has no share of ε"
-    elif draw.scale < draw.sensitivity / draw.cost:
-        yield f"draw {draw.name!r} has scale {draw.scale}, below sensitivity/ε = {draw.sensitivity / draw.cost}"
+    """A draw costs no more than its share, at a sensitivity no smaller than the verifier's own."""
     if draw.layer < 0 or (draw.kind == "election" and draw.set is not None) or _elected_otherwise(draw, plan):
         yield f"draw {draw.name!r} is no election or count of this plan"
     try:
+        yield from _share_problems(draw, plan)
         least = least_sensitivity(draw, plan)
     except NotKnown as error:
         yield f"draw {draw.name!r}: {error}"
     else:
         if draw.sensitivity < least:
             yield f"draw {draw.name!r} has sensitivity {draw.sensitivity}; one {plan.unit} can change it by {least}"
+
+
+def _share_problems(draw: Draw, plan: Plan) -> Iterator[str]:
+    """The share is one of the plan's measure, and pays for the draw as it is."""
+    symbol = symbol_of(plan.measure)
+    share, other = (draw.rho, draw.epsilon) if plan.measure == "zcdp" else (draw.epsilon, draw.rho)
+    if share is None or other is not None:
+        yield f"draw {draw.name!r} is not paid in {symbol}, as its plan is"
+    elif share <= 0:
+        yield f"draw {draw.name!r} has no share of {symbol}"
+    elif draw.scale <= 0 or price_of(draw, plan.measure) > share:
+        yield f"draw {draw.name!r} {_too_little(draw, share, plan.measure)}"
+
+
+def _too_little(draw: Draw, share: Fraction, measure: str) -> str:
+    """What was promised of a draw's noise, and what is found."""
+    if measure == "pure":
+        return f"has scale {draw.scale}, below sensitivity/ε = {draw.sensitivity / share}"
+    if draw.scale <= 0:
+        return f"has scale {draw.scale}: that is no noise"
+    found, paid = _decimal(price_of(draw, measure), ROUND_UP), _decimal(share, ROUND_DOWN)
+    return f"has a share of ρ={paid}; by {draw.mechanism} at its scale it costs ρ={found}"
+
+
+def _decimal(figure: Fraction, rounding: str) -> str:
+    """About as many digits as a reader compares."""
+    return str(Context(prec=9, rounding=rounding).divide(Decimal(figure.numerator), Decimal(figure.denominator)).normalize())
 
 
 def _elected_otherwise(draw: Draw, plan: Plan) -> bool:

@@ -6,13 +6,18 @@ known, and what is not known is never passed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from schemas.plan import Draw, Plan
 
-# Nodes of one layer are disjoint: a row is counted in one of them, and changes that count by 1.
-COUNT = 1
-COUNTING = frozenset({"two_sided_geometric"})
+# What k rows of a person can change in counts, where they go (once) or go and others come (twice). Nodes of one layer are
+# disjoint: a row is counted in one of them, and changes that count by 1.
+COUNTING: Mapping[str, Callable[[int, int], int]] = {
+    # in L1: rows that go and rows that come change counts by 1 each
+    "two_sided_geometric": lambda rows, times: times * rows,
+    # the square of L2: of rows that go, u ≥ 0 and ‖u‖ ≤ k; of rows that come, v likewise; ‖u − v‖² ≤ ‖u‖² + ‖v‖², since uv ≥ 0
+    "discrete_gaussian": lambda rows, times: times * rows**2,
+}
 ELECTING = frozenset({"permute_and_flip", "exponential"})
 
 # (utility, what is elected): the length of the interval in which one row moves the scores of all candidates.
@@ -31,18 +36,18 @@ NEIGHBOURS: Mapping[str, int] = {"add_remove": 1, "substitute": 2}
 
 
 class NotKnown(ValueError):
-    """A kind of draw whose sensitivity this verifier does not know."""
+    """A kind of draw whose sensitivity or price this verifier does not know."""
 
 
 def least_sensitivity(draw: Draw, plan: Plan) -> int:
     """By how much all rows of one person can change a draw; NotKnown where that is not in the table."""
     if plan.neighbours not in NEIGHBOURS:
         raise NotKnown(f"neighbouring relation {plan.neighbours!r} is not known to this verifier")
-    person = plan.rows_per_person * NEIGHBOURS[plan.neighbours]
+    rows, times = plan.rows_per_person, NEIGHBOURS[plan.neighbours]
     if draw.kind == "count" and draw.mechanism in COUNTING:
-        return person * COUNT
+        return COUNTING[draw.mechanism](rows, times)
     if draw.kind == "election" and draw.mechanism in ELECTING and plan.election is not None:
-        return person * _election(plan.election.utility, plan.election.what)
+        return times * rows * _election(plan.election.utility, plan.election.what)
     raise NotKnown(f"it is no election or count of this plan that this verifier knows ({draw.kind} by {draw.mechanism})")
 
 

@@ -16,6 +16,7 @@ from schemas.plan import Draw, Plan
 
 DIGITS = re.compile(r"([0-9]{1,7})(?:\.([0-9]{1,9}))?")
 MOST_SETS = 100
+MOST_BITS = 10_000  # of the denominator of a sum: that of a plan has a few dozen, a stranger's could grow with every draw
 
 
 @dataclass(frozen=True)
@@ -107,23 +108,33 @@ def figures_of(plan: Plan) -> Figures:
     """Trees read the same records, so their costs add up, and with them what everybody meets."""
     ways = ways_of(plan)
     met = [draw for tree in ways.trees for draw in tree.way(tree.deepest)]
-    counts: dict[int | None, Fraction] = {}
+    counts: dict[int | None, list[Draw]] = {}
     for draw in met:
         if draw.kind == "count":
-            counts[draw.set] = counts.get(draw.set, Fraction()) + draw.cost
+            counts.setdefault(draw.set, []).append(draw)
     structure = cost(ways.common) + cost(draw for draw in met if draw.kind == "election")
-    measurements = tuple(counts.get(measurement, Fraction()) for measurement in measurements_of(plan))
+    measurements = tuple(cost(counts.get(measurement, ())) for measurement in measurements_of(plan))
     return Figures(structure, measurements, cost(ways.common) + cost(met))
 
 
 def cost(draws: Iterable[Draw]) -> Fraction:
-    return sum((draw.cost for draw in draws), Fraction())
+    total = Fraction()
+    for draw in draws:
+        total += draw.cost
+        if total.denominator.bit_length() > MOST_BITS:
+            raise ValueError("the shares have no common denominator of a size that a plan's would have")
+    return total
 
 
-def written_epsilon(plan: Plan) -> Fraction:
-    """ε from its decimal digits."""
-    written = DIGITS.fullmatch(plan.epsilon)
-    if written is None:
-        raise ValueError("ε is not written in decimal digits")
-    whole, rest = written[1], written[2] or ""
+def written_cost(plan: Plan) -> Fraction:
+    """What the plan costs in its measure: ρ, or ε."""
+    return written("ρ", plan.rho) if plan.measure == "zcdp" else written("ε", plan.epsilon)
+
+
+def written(symbol: str, text: str | None) -> Fraction:
+    """ε or ρ from its decimal digits."""
+    digits = DIGITS.fullmatch(text or "")
+    if digits is None:
+        raise ValueError(f"{symbol} is not written in decimal digits")
+    whole, rest = digits[1], digits[2] or ""
     return Fraction(int(whole + rest), 10 ** len(rest))

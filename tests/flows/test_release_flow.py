@@ -182,7 +182,7 @@ def test_a_refused_release_draws_nothing_and_everybody_can_see_why(small: Small,
     assert [path.name for path in (small.home / "staging" / "refused-1").iterdir()] == ["plan"]
     assert list((small.home / "confidential").rglob("cells/*.parquet")) == []
     assert {entry.kind for entry in open_ledger(Home(small.home)).entries()} == {"grant", "seal"}
-    assert events_about("refused-1") == [{"asked": "0.5", "left": "0.4", "granted": "0.4"}]
+    assert events_about("refused-1") == [{"measure": "pure", "asked": "0.5", "left": "0.4", "granted": "0.4"}]
 
 
 def events_about(release: str, patience: float = 20.0) -> list[dict]:

@@ -128,6 +128,7 @@ ZCDP = {
     "{rho: 0, delta: 1e-9}": "line 4.*rho must be a positive number, not 0",
     "{rho: 0.0000000001, delta: 1e-9}": "line 4.*rho .* more than 9 decimals; write a whole number of 0.000000001",
     "{epsilon: 1, delta_why: because}": "line 4.*delta_why gives the reason for a delta; found none",
+    "{epsilon: 1, delta: 1e-9, delta_why: ' '}": "line 4.*delta_why gives the reason for a delta; found an empty one",
     "{epsilon: 1, delta: 0.001}": "delta: 1e-3 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
     "{epsilon: 1, delta: 0.00002}": "delta: 2e-5 with expected_rows: 1000.*at most 1e-05",
 }
@@ -155,6 +156,12 @@ def test_an_epsilon_whose_rho_is_below_the_unit_is_refused_by_the_plan(write):
     asked = load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 0.00001, delta: 1e-9}")), "2026q4")
     with pytest.raises(SpecError, match="epsilon: 0.00001 at delta: 1e-9 needs a ρ below 0.000000001.*Raise epsilon or delta"):
         make_plan(asked)
+
+
+def test_a_promise_that_no_sentence_could_tell_is_refused_before_the_charge(write):
+    privacy = "{rho: 1000000, delta: 1e-9, total: invariant}"
+    with pytest.raises(SpecError, match="ρ=1000000 promises an ε above a million at δ=1e-9: no protection at all. Lower it"):
+        make_plan(load_release(write(RELEASE.replace("{epsilon: 0.10}", privacy)), "2026q4"))
 
 
 def test_specs_of_pure_privacy_have_no_key_of_the_other_and_the_two_differ_in_identity(write):

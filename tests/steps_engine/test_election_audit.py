@@ -22,8 +22,8 @@ from steps_engine.methods.privbayes.network import elect_network
 from steps_engine.methods.tree.election import UNEVEN, Utility, elect_attributes
 from steps_engine.methods.tree.growth import Growth
 from steps_engine.methods.tree.structure import build_tree
-from steps_engine.noise import GRID, SeededRandomness
-from steps_engine.scores import dependence
+from steps_engine.noise import GRID, SeededRandomness, rate_of
+from steps_engine.scores import dependence, widened
 from tests.privacy_audit import election_chances, epsilon_lower_bound
 from tests.steps_engine.shapes import domain, electing_by, release
 
@@ -35,7 +35,10 @@ STOPPING = method_spec(
 
 def lying(plan: Plan, times: int) -> Plan:
     """The plan with elections that pay for a part of what a record moves."""
-    draws = (d.model_copy(update={"sensitivity": d.sensitivity / times}) if d.kind == "election" else d for d in plan.draws)
+    draws = (
+        d.model_copy(update={"sensitivity": d.sensitivity / times, "scale": d.scale / times}) if d.kind == "election" else d
+        for d in plan.draws
+    )
     return plan.model_copy(update={"draws": tuple(draws)})
 
 
@@ -67,7 +70,7 @@ def stopping_plan(neighbours: str) -> Plan:
 def exact_loss(plan: Plan, of: Domain, one: Counts, other: Counts) -> float:
     """max |log P(winner)/P'(winner)| over the two attributes; that stopping is a third candidate, far behind, adds nothing."""
     draw = plan.election_draw(0)
-    rate = float(draw.epsilon / (draw.sensitivity + 6 * GRID))
+    rate = float(rate_of(draw.epsilon, draw.sensitivity))
     scores = ([UNEVEN.score(h[None], np.array([len(h)]), None)[0] for h in margins(c, of.sizes)] for c in (one, other))
     chances = [election_chances(np.array(s), rate, draw.mechanism) for s in scores]
     return float(np.abs(np.log(chances[0] / chances[1])).max())
@@ -122,7 +125,7 @@ WITHOUT, WITH = Counts(CODES[:3], np.array([4800, 100, 100])), Counts(CODES, np.
 def first_election(plan: Plan) -> tuple[float, float]:
     """ε and the rate of the first election."""
     draw = next(draw for draw in plan.draws if draw.kind == "election")
-    return float(draw.epsilon), float(draw.epsilon / (draw.sensitivity + 6 * GRID))
+    return float(draw.epsilon), float(rate_of(draw.epsilon, draw.sensitivity))
 
 
 def pair_scores(counts: Counts) -> np.ndarray:
@@ -162,6 +165,21 @@ def test_the_elections_of_a_network_keep_their_epsilon_and_half_the_spread_is_ca
     assert (bound > first_election(honest)[0]) == (part > 1)
 
 
+# --- rows of one person in several nodes
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 100])
+def test_rows_in_nodes_of_their_own_are_paid_for_with_what_the_grid_adds_in_each(rows):
+    """Scores just below a grid line that rise by 1, against others that fall by 1: two grid steps more than 2 in each node."""
+    step = float(GRID)
+    before, after = np.array([-step / 8, 50]), np.array([1, 49 - step / 8])  # 1 − step/8 and 49, each computed step/8 off
+    moved = np.floor(after / step) * step - np.floor(before / step) * step
+    apart, spread = Fraction(moved[0] - moved[1]), Fraction(2 * rows)
+    assert apart == 2 + 2 * GRID
+    assert rows * apart * rate_of(Fraction(1), spread) <= 1
+    assert (rows * (2 + 6 * GRID) / (spread + 6 * GRID) > 1) == (rows > 1)  # control: 6 grid steps once for all of them
+
+
 # --- a user's own utility
 
 
@@ -174,7 +192,7 @@ def loss_of(utility: Utility) -> float:
     """The exact loss of an election between x0, whose largest category grows from 15 to 16, and x1, with 20."""
     method = method_spec(decomposition="tree", elect={"layers": 1, "utility": utility.name, "share": Fraction(1, 2)})
     draw = make_plan(release(BINARY, method), method=electing_by(utility)).election_draw(0)
-    rate, both = float(draw.epsilon / (draw.sensitivity + 6 * GRID)), np.array([2])
+    rate, both = float(rate_of(draw.epsilon, draw.sensitivity)), np.array([2])
     one, other = (
         np.array([float(utility.score(np.array([h], float), both, None)[0]) for h in (first, [20, 0])])
         for first in ([14, 2], [16, 2])
@@ -190,15 +208,25 @@ def test_a_declared_error_is_paid_for_and_an_undeclared_one_is_caught():
 
 
 @pytest.mark.parametrize(("error", "more"), [(GRID / 8, 0), (GRID, 0), (Fraction(1), 4 - 4 * GRID)])
-def test_what_an_error_beyond_the_grid_adds_is_added_once_whatever_a_person_may_move(error, more):
+def test_what_an_error_beyond_the_grid_adds_is_added_for_every_row_as_each_may_lie_in_a_node_of_its_own(error, more):
     of = domain(2, 2, unit={"rows_per_person": 3})
     utility = Utility("largest", lambda h, k, n: h.max(axis=1), Fraction(1), monotone=True, error=error)
     method = method_spec(decomposition="tree", elect={"layers": 1, "utility": "largest"})
     plan = make_plan(release(of, method, neighbours="substitute"), method=electing_by(utility))
     assert (
-        plan.election_draw(0).sensitivity == 6 + more
-        and plan.election_draw(0).scale == (6 + more) / plan.election_draw(0).epsilon
+        plan.election_draw(0).sensitivity == 6 * (1 + more)
+        and plan.election_draw(0).scale == 6 * (1 + more) / plan.election_draw(0).epsilon
     )
+
+
+@pytest.mark.parametrize("error", [GRID, Fraction(1, 2), Fraction(5)])
+@pytest.mark.parametrize("spread", [Fraction(1, 1000), Fraction(1), Fraction(4)])
+def test_rows_apart_cost_what_is_paid_whatever_the_spread_and_the_error_of_a_utility(spread, error):
+    """Each of so many nodes moves by its row's spread, the grid's 2 steps and 4 errors; 4 errors once would not do."""
+    rows, moved = 6, spread + 2 * GRID + 4 * error
+    assert rows * moved * rate_of(Fraction(1), rows * widened(spread, error)) <= 1
+    once = rows * spread + 4 * (error - GRID) + 6 * GRID
+    assert rows * moved > once
 
 
 def test_a_utility_whose_scores_are_too_large_to_be_compared_is_refused_where_they_are_summed():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 
@@ -133,7 +133,9 @@ def accepted_share(table: gaussian.Ziggurat, x: int) -> Fraction:
     return sure + sum((max(Fraction(0), min(Fraction(1), height - int(place))) for place in open_places), Fraction(0))
 
 
-@pytest.mark.parametrize("variance", ["1/50", "1/3", "1", "9/4", "225", "4225", "1000000"])
+@pytest.mark.parametrize(
+    "variance", ["1/1000", "1/50", "1/3", "999/1000", "1", "9/4", "225", "4225", "1000000", str(10**12), str(2**80)]
+)
 def test_every_number_takes_its_exact_share_of_all_heads(variance):
     variance = Fraction(variance)
     table = gaussian.ziggurat(variance)
@@ -152,7 +154,7 @@ def test_a_table_with_a_slot_too_few_is_caught():
     assert abs(accepted_share(table, 3) / exact - 1) > Fraction(1, 10**6)
 
 
-@pytest.mark.parametrize("variance", ["1/50", "1", "225", "1000000", str(2**80)])
+@pytest.mark.parametrize("variance", ["1/1000", "1/50", "999/1000", "1", "225", "1000000", str(10**12), str(2**80)])
 def test_blocks_fill_all_slots_and_no_share_exceeds_them(variance):
     table = gaussian.ziggurat(Fraction(variance))
     counts = Counter(table.blocks.tolist())
@@ -316,6 +318,12 @@ def test_the_share_of_candidates_that_are_worth_it_is_exact_and_below_one(varian
         assert worth > 1 - Decimal(2) ** -29
 
 
+@pytest.mark.parametrize("variance", ["1/1000", "1/3", "999/1000", "1", "399/100", "4", "1000000", str(2**80)])
+def test_candidates_are_never_more_than_two_thirds_of_all_zeros(variance):
+    """So that 1 − exp(−rate) in double precision is nowhere near 1."""
+    assert gaussian.reaching(Fraction(variance), 1).chance < 0.66
+
+
 def test_a_threshold_that_nothing_reaches_keeps_nothing():
     for variance in (Fraction(1, 10**40), Fraction(1), Fraction(100)):
         where, values = noise.gaussian_zeros_that_reach(10**6, variance, 2**61, SeededRandomness(1))
@@ -345,6 +353,34 @@ def test_coins_fall_as_often_as_their_chance_says():
     heads = bits.coins(lambda digits: Decimal("0.3"), 100_000, SeededRandomness("coins")).sum()
     assert stats.binomtest(int(heads), 100_000, 0.3).pvalue > ACCEPTED
     assert stats.binomtest(int(heads), 100_000, 0.33).pvalue < REJECTED
+
+
+# --- what it costs
+
+
+def divergence(order: Decimal, shift: int, variance: Fraction) -> Decimal:
+    """D_α(X + shift ‖ X) of the exact law, summed in 50 digits."""
+    middle, reach = int(order * shift), 30 * (math.isqrt(math.floor(variance)) + 1)
+    with localcontext(laws.context_of(50)):
+        halved = Decimal(variance.denominator) / (2 * variance.numerator)
+        shares = (
+            (-halved * (order * (x - shift) ** 2 + (1 - order) * x * x)).exp()  # P(x − shift)^α·P(x)^(1 − α)·Z
+            for x in range(middle - reach, middle + reach + 1)
+        )
+        return (sum(shares, Decimal(0)) / gaussian.normaliser(variance, 50)).ln() / (order - 1)
+
+
+@pytest.mark.parametrize("order", ["1.01", "1.5", "2", "7.3", "64"])
+@pytest.mark.parametrize("variance", ["1/20", "1/3", "1", "7/2", "225"])
+@pytest.mark.parametrize("shift", [1, 3])
+def test_a_shift_costs_its_square_over_twice_the_variance_at_every_order(order, variance, shift):
+    """Never more; and exactly that at whole orders, where the shifted law is the law."""
+    order, variance = Decimal(order), Fraction(variance)
+    ratio = Fraction(divergence(order, shift, variance)) / (Fraction(order) * shift**2 / (2 * variance))
+    assert ratio <= 1 + Fraction(1, 10**30)
+    if order == int(order):
+        assert ratio >= 1 - Fraction(1, 10**30)
+    assert ratio > Fraction(16, 25) or variance < 1  # so that a σ too small by a fifth is caught
 
 
 # --- the law in double precision

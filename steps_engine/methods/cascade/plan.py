@@ -119,7 +119,7 @@ def attribute_order(domain: Domain, method: MethodSpec) -> tuple[int, ...]:
 
 
 def _shares(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> tuple[Fraction, ...]:
-    """The expected L1 error Σ cells_j·E|noise_j| is least for ε_j ∝ √cells_j, ρ_j ∝ ∛cells_j²: of categories, thousandths."""
+    """The expected L1 error Σ cells_j·E|noise_j| is least for ε_j ∝ √cells_j or ρ_j ∝ ∛cells_j²: categories in thousandths."""
     sizes = [domain.sizes[j] for j in order]
     pure = allowance.measure is PURE
     weights = [Fraction(math.isqrt(10**6 * size) if pure else round(1000 * size ** (2 / 3))) for size in sizes]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
+from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
@@ -46,19 +47,20 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     sanitized = read_sanitized(domain, tables)
     sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
     total, error = total_with_error(plan, sanitized)
+    pure = "" if plan.measure == "pure" else "a pure "
     return View(
         total=Total(total, error, tuple(len(codes) for codes in sets)),
         margins=_margins(domain, plan, sanitized, sets),
         estimated_by="Counts from each attribute's own histograms,",
         heading="The trees",
         text="Every attribute has a tree of its own over the attributes above it: the groups of predecessors on which it "
-        "depends most were elected privately with a share of ε, and its histogram was measured at the leaves. Every leaf got "
-        "noise, empty ones too.",
+        f"depends most were elected privately with a share of {MEASURES[plan.measure].symbol}, and its histogram was measured "
+        "at the leaves. Every leaf got noise, empty ones too.",
         caption="A full arc: the attribute's tree is first split on that predecessor. A dashed one: some branch of it is split "
         "on that one later. On the right, how many histograms of how many categories were measured.",
         network=tuple(_dependent(domain, tree) for tree in sanitized.trees),
         warning="The trees of this release leave some dependence out, and no interval knows of that: in simulations, 95 % "
-        "intervals from such sets covered as they say at ε = 10 and clearly less at ε = 2.",
+        f"intervals from such sets covered as they say at {pure}ε = 10 and clearly less at {pure}ε = 2.",
     )
 
 

@@ -22,15 +22,15 @@ class Elect(Strict):
     """Who decides the order: the data, privately, with a share of ε."""
 
     utility: str = Field(default="aic", description="What a good split is: aic, bic or uneven.")
-    share: Exact = Field(default=Fraction(1, 10), description="The part of ε that is spent on electing.")
+    share: Exact = Field(default=Fraction(1, 10), description="The part of ε or ρ that is spent on electing.")
     layers: int = Field(ge=1, le=64, description="How many layers are elected.")
     what: Literal["attributes", "groups"] = Field(
         default="attributes", description="An attribute for every node, or one grouping of all attributes into layers."
     )
     mechanism: Literal["permute_and_flip", "exponential"] = Field(
         default="permute_and_flip",
-        description="How the winner is drawn. For ε permute-and-flip is never worse; for ρ, unless this is given, exponential is "
-        "taken, which costs a quarter.",
+        description="How the winner is drawn. For ε permute-and-flip is never worse; for ρ, unless this is given, exponential "
+        "is taken, which costs a quarter.",
     )
     stop: bool = Field(default=False, description="Whether a branch may end where another layer would cost more than it tells.")
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
+from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.nodes import Tree
 from steps_engine.methods.protocol import Tables
@@ -51,7 +52,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     order = (
         "in an order fixed before the records were read"
         if plan.election is None
-        else ("which were elected privately with a share of ε")
+        else f"which were elected privately with a share of {MEASURES[plan.measure].symbol}"
     )
     return View(
         total=Total(float(estimate[0]), float(error[0]), tuple(int(row[0]) for row in whole)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -49,6 +50,43 @@ def test_it_is_better_than_the_textbook_bound_and_never_than_gaussian_noise(rho,
     for exact in (continuous, discrete):
         assert exact(epsilon) <= delta
     assert continuous(epsilon / 2) > delta or epsilon < 1e-3 or delta > 1e-5  # a claim of half as much would be caught
+
+
+def in_sixty_digits(rho: Fraction, delta: str, order: float) -> Decimal:
+    """The ε that an order proves, by the formula for δ solved for ε."""
+    with localcontext(prec=60):
+        alpha, exact = Decimal(order), Decimal(rho.numerator) / rho.denominator
+        log_delta = Decimal(delta).ln() + (alpha - 1).ln() - alpha * (1 - 1 / alpha).ln()
+        return alpha * exact - log_delta / (alpha - 1)
+
+
+@pytest.mark.parametrize("delta", ["1e-300", "1e-100", "1e-12", "1e-9", "1e-3", "0.1", "0.5", "0.9"])
+@pytest.mark.parametrize("exponent", range(-9, 7))
+def test_no_rounding_takes_from_epsilon(exponent, delta):
+    for digit in (1, 3, 7):
+        rho = digit * Fraction(10) ** exponent
+        found = epsilon_of(rho, float(delta))
+        exact = max(Decimal(0), in_sixty_digits(rho, delta, found.order))
+        assert exact <= Decimal(found.value.numerator) / found.value.denominator
+        assert float(found.value) <= float(exact) * (1 + 1e-9) + 1e-7
+
+
+def test_a_value_rounded_down_would_be_caught():
+    found = epsilon_of(Fraction(1, 50), 1e-9)
+    below = Decimal((found.value - UNIT).numerator) / (found.value - UNIT).denominator
+    assert below < in_sixty_digits(Fraction(1, 50), "1e-9", found.order)
+
+
+def test_opendp_converts_to_the_same_epsilon():
+    dp = pytest.importorskip("opendp.prelude")
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
+    for rho in (0.001, 0.02, 0.5, 3.0):
+        theirs = dp.m.make_gaussian(*space, scale=1 / math.sqrt(2 * rho))
+        profile = dp.c.make_zCDP_to_approxDP(theirs).map(1.0)
+        for delta in DELTAS:
+            epsilon = epsilon_of(Fraction(theirs.map(1.0)), delta).value
+            assert profile.epsilon(delta) <= epsilon <= profile.epsilon(delta) + 5e-9
 
 
 def test_more_is_never_less():

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from schemas import tables
 from schemas.budget import parse_nanos
 from schemas.identity import chain_hash, digest
-from schemas.manifest import LedgerProof, guarantee_of
+from schemas.manifest import Guarantee, LedgerProof, format_of, guarantee_of
 from schemas.plan import Plan, read_plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
@@ -72,8 +72,10 @@ class Made:
 def a_release(
     domain: Domain, method: dict, name: str = "poll-2026", epsilon: str = "1", formats=("parquet", "csv"), **privacy
 ) -> Release:
+    """Figures of privacy are given as text; with `rho` there is no `epsilon`."""
     spec = {"name": name, "dataset": "d.yaml", "source": "s.csv", "method": method, "formats": formats}
-    spec["privacy"] = {"epsilon": Decimal(epsilon), **privacy}
+    figures = {name: Decimal(privacy.pop(name)) for name in ("rho", "delta") if name in privacy}
+    spec["privacy"] = ({} if "rho" in figures else {"epsilon": Decimal(epsilon)}) | figures | privacy
     return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
 
 
@@ -86,15 +88,16 @@ def some_counts(domain: Domain, rows: int, seed: int = 1) -> Counts:
     return count_codes(space.codes(rng.choice(cells, rows, p=rng.dirichlet(np.full(len(cells), 0.3)))))
 
 
-def make(folder: Path, release: Release, counts: Counts, seed: int = 7) -> Made:
-    """Grant, charge, draw and seal: everything up to publication."""
+def make(folder: Path, release: Release, counts: Counts, seed: int = 7, account: str | None = None) -> Made:
+    """Grant, charge, draw and seal: everything up to publication. `account`: its measure, if not that of the release."""
     home, source = Home(folder), SeededRandomness(seed)
     plan = make_plan(release, source)
     ledger, store = open_ledger(home), Store(home)
-    neighbours, epsilon = plan.neighbours, parse_nanos(plan.epsilon)
-    ledger.grant(plan.population, 4 * epsilon, "test", neighbours, plan.unit)
+    neighbours, cost = plan.neighbours, parse_nanos(plan.cost)
+    ledger.grant(plan.population, 4 * cost, "test", neighbours, plan.unit, measure=account or plan.measure)
+    asked = {"plan_format": plan.format, "measure": plan.measure}
     hashes = plan.hash, plan.spec_hash, "f" * 64
-    ledger.charge(ChargeRequest(plan.release, plan.population, epsilon, neighbours, plan.unit, *hashes))
+    ledger.charge(ChargeRequest(plan.release, plan.population, cost, neighbours, plan.unit, *hashes, **asked))
     made, schemas = run_plan(release.domain, plan, counts, source), method_of(plan).schemas(plan)
     references = tuple(
         store.write(release.name, stage, table, schemas.get(stage, tables.records(release.domain)), side="public")
@@ -131,18 +134,30 @@ def edit_json(path: Path, change: Callable[[dict[str, Any]], None]) -> Any:
     return value
 
 
-def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None]) -> None:
-    """Another plan, with manifest, charge, chain and signature made to agree with it."""
+def forge_plan(folder: Path, home: Home, change: Callable[[dict[str, Any]], None], **charge: Any) -> None:
+    """Another plan, with manifest, charge, chain and signature made to agree with it; `charge`: what it says besides."""
     plan = read_plan(edit_json(folder / bundle.PLAN, change))
 
     def agree(manifest: dict[str, Any]) -> None:
+        manifest["ledger"]["charge"] |= charge
         manifest |= {"plan_hash": plan.hash, "draws": [draw.model_dump(mode="json") for draw in plan.draws]}
         manifest["guarantee"] = guarantee_of(plan).model_dump(mode="json")
         manifest["composition"] = composition_of(plan).model_dump(mode="json")
         manifest["ledger"]["charge"]["shown"]["plan_hash"] = plan.hash
-        forge_chain(manifest["ledger"])
+        forge_charge(manifest)
 
     sign_again(folder, home, agree)
+
+
+def forge_charge(manifest: dict[str, Any], **charge: Any) -> None:
+    """A charge that says this; without a measure if that is None. Chain and format are made to agree with it."""
+    entry = manifest["ledger"]["charge"]
+    entry |= charge
+    if entry.get("measure", "") is None:
+        del entry["measure"]
+    forge_chain(manifest["ledger"])
+    guarantee, proof = Guarantee.model_validate(manifest["guarantee"]), LedgerProof.model_validate(manifest["ledger"])
+    manifest["format"] = format_of(guarantee, proof)
 
 
 def forge_chain(proof: dict[str, Any]) -> None:

@@ -95,8 +95,8 @@ def test_labels_cannot_become_markup(tmp_path):
     assert "polyline" in page.seen  # 41 categories are drawn as a band
 
 
-@pytest.mark.browser
-def test_the_page_opens_from_the_file_system_without_complaint(given):
+def phone():
+    """A browser of a phone's width that keeps what pages complain about."""
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs Debian's chromium and chromium-driver")
     from selenium import webdriver
@@ -106,7 +106,12 @@ def test_the_page_opens_from_the_file_system_without_complaint(given):
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=390,800"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+
+
+@pytest.mark.browser
+def test_the_page_opens_from_the_file_system_without_complaint(given):
+    driver = phone()
     try:
         driver.get((given.home.public / given.release.name / "index.html").as_uri())
         assert driver.find_element("tag name", "h1").text == given.release.name

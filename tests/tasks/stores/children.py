@@ -20,13 +20,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import sqlalchemy as sql
 
 from schemas.errors import StepsError
 from tasks.stores.artifacts import Store
 from tasks.stores.charging import ChargeRequest
+from tasks.stores.database import SCHEMA_VERSION, version_of
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key, signing_key
-from tasks.stores.ledger import open_ledger
+from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.migrations import upgrade  # noqa: F401  (the children find it imported)
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = pa.schema([pa.field("count", pa.int64(), nullable=False)])
@@ -196,6 +199,55 @@ def resume(store: Store, stage: str, side: str) -> dict[str, Any]:
         "charges": sum(entry.kind == "charge" for entry in store.ledger.entries()),
         "problems": store.ledger.verify(store.ledger.anchor),
     }
+
+
+def die_before_statement(ledger: Ledger, step: int) -> None:
+    """Kills this process right before its step-th statement, commit or fsync."""
+    steps = itertools.count(1)
+
+    def count(*_: Any) -> None:
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def counted(descriptor: int, sync: Callable[[int], None] = os.fsync) -> None:
+        count()
+        sync(descriptor)
+
+    os.fsync = counted
+    for event in ("before_cursor_execute", "commit"):
+        sql.event.listen(ledger.database.engine, event, count)
+
+
+def killed_while_migrating(home: Home) -> list[dict[str, Any]]:
+    """Process after process wants to write a first new entry and dies one step later than the one before, until one migrated."""
+    found: list[dict[str, Any]] = []
+    open_ledger(home).head()  # the children find everything imported
+    for step in itertools.count(1):
+
+        def migrate(report: Callable[[object], None], step: int = step) -> None:
+            ledger = open_ledger(home)
+            die_before_statement(ledger, step)
+            ledger.grant(POPULATION, 10**9, "migration", key="migration", measure="zcdp")
+            report("survived")
+
+        assert collect([fork(migrate)])[0] == [], "the last step before the anchor's fsync was not met"
+        ledger = open_ledger(home)
+        with ledger.database.reading() as connection:
+            version = version_of(connection)
+        problems = ledger.verify(ledger.anchor)
+        found.append({"version": version, "entries": len(ledger.entries()), "problems": problems})
+        if version == SCHEMA_VERSION:
+            return found
+
+
+def migrate_at_once(home: Home, processes: int) -> list[Any]:
+    """Every process writes a first new entry to an old ledger."""
+
+    def write(number: int, report: Callable[[object], None]) -> None:
+        open_ledger(home).grant(f"population-{number}", 10**9, "race", measure="zcdp" if number % 2 else "pure")
+        report("granted")
+
+    return [said[0] for said in together(processes, write)]
 
 
 def write_at_once(home: Home, processes: int, stage: str, side: str) -> list[Any]:

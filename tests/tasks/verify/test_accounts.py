@@ -12,7 +12,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.verify.accounts import plan_problems
 from tasks.verify.sensitivities import ELECTIONS, NotKnown, least_sensitivity
-from tasks.verify.ways import ways_of, written_epsilon
+from tasks.verify.ways import ways_of, written_cost
 from tests.tasks.publishing.making import POLL, a_release
 from tests.tasks.verify.methods import release_of, room_for
 
@@ -204,6 +204,15 @@ def test_a_number_of_sets_that_nobody_could_check_is_refused_and_never_counted_u
         problems(plan_of("given").model_copy(update={"sets": sets}))
 
 
+def test_shares_that_nobody_could_add_up_are_refused_and_never_added_up():
+    """Three thousand denominators of 500 digits, no two of them with a common factor to speak of."""
+    plan = plan_of("given")
+    shares = (Fraction(1, 10**499 + 2 * i + 1) for i in range(3000))
+    many = tuple(plan.draws[0].model_copy(update={"epsilon": share, "name": str(share)[-9:]}) for share in shares)
+    with pytest.raises(ValueError, match="no common denominator"):
+        problems(plan.model_copy(update={"draws": plan.draws + many}))
+
+
 def test_a_layer_beyond_all_bounds_is_a_problem_and_never_counted_up():
     plan = plan_of("given")
     assert problems(changed(plan, len(plan.draws) - 1, layer=10**15))
@@ -213,10 +222,10 @@ def test_a_layer_beyond_all_bounds_is_a_problem_and_never_counted_up():
     ("text", "value"), [("1", 1), ("0.3", Fraction(3, 10)), ("12.000000001", Fraction(12000000001, 10**9))]
 )
 def test_epsilon_is_read_from_its_digits(text, value):
-    assert written_epsilon(plan_of("given").model_copy(update={"epsilon": text})) == value
+    assert written_cost(plan_of("given").model_copy(update={"epsilon": text})) == value
 
 
 @pytest.mark.parametrize("text", ["1e0", " 1", "1/1", "٣", "1." + "0" * 12, "", "-1", ".5", "1.", "nan"])
 def test_an_epsilon_that_is_not_written_in_digits_is_refused(text):
     with pytest.raises(ValueError, match="decimal digits"):
-        written_epsilon(plan_of("given").model_copy(update={"epsilon": text}))
+        written_cost(plan_of("given").model_copy(update={"epsilon": text}))

@@ -16,27 +16,29 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing.publication import publish
-from tasks.verify.accounts import plan_problems
+from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.bundle import verify_bundle
 from tasks.verify.tables import CHECKS
 from tasks.verify.ways import figures_of, ways_of
 from tests.tasks.publishing.making import a_release, make, some_counts
 from tests.tasks.verify.methods import METHODS, domain_of, release_of, room_for, tables_of
 
+ASKED = {"ε": {"epsilon": "0.7"}, "ρ": {"rho": "0.02", "delta": "1e-9"}, "ε at δ": {"epsilon": "0.7", "delta": "1e-9"}}
 SETS = {"one": None, "split": {"count": 2}, "shared": {"count": 2, "budget": "shared"}}
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("sets", SETS)
 @pytest.mark.parametrize(("neighbours", "rows"), [("add_remove", 1), ("add_remove", 3), ("substitute", 1), ("substitute", 3)])
-def test_planner_and_verifier_agree_on_every_method(name, sets, neighbours, rows):
-    release = release_of(name, rows, SETS[sets], epsilon="0.7", neighbours=neighbours)
+@pytest.mark.parametrize("asked", ASKED)
+def test_planner_and_verifier_agree_on_every_method(name, sets, neighbours, rows, asked):
+    release = release_of(name, rows, SETS[sets], **ASKED[asked], neighbours=neighbours)
     with room_for(name):
         plan = make_plan(release, SeededRandomness(1))
     checked = CHECKS[plan.decomposition].check(release.domain, plan, tables_of(release.domain, plan, _counts(release.domain)))
     assert checked.findings == () and checked.ends is not None
-    assert list(plan_problems(plan, checked.ends)) == []
-    assert figures_of(plan).total == Fraction(7, 10)
+    assert list(plan_problems(plan, checked.ends)) == [] == list(domain_problems(plan, release.domain))
+    assert figures_of(plan).total == Fraction(plan.cost) and (plan.cost == "0.7") == (asked == "ε")
     assert any(draw.threshold for draw in plan.draws) == name.startswith("sampled")
 
 
@@ -44,9 +46,10 @@ def _counts(domain: Domain):
     return some_counts(domain, 400)
 
 
+@pytest.mark.parametrize("asked", ["ε", "ε at δ"])
 @pytest.mark.parametrize("name", ["groups", "cascade, rows not public", "cascade, order elected", "privbayes"])
-def test_a_person_with_three_rows_is_protected_through_the_whole_bundle(tmp_path, name):
-    release = release_of(name, 3, SETS["split"], neighbours="substitute")
+def test_a_person_with_three_rows_is_protected_through_the_whole_bundle(tmp_path, name, asked):
+    release = release_of(name, 3, SETS["split"], **ASKED[asked], neighbours="substitute")
     made = make(tmp_path / "home", release, some_counts(domain_of(name), 400))
     folder = publish(*made.arguments).folder
     assert verify_bundle(folder, made.home.keys / "signing-key.pub") == []
@@ -95,16 +98,20 @@ def methods(draw: st.DrawFn, attributes: int) -> dict[str, Any]:
     )
 
 
+FIGURES = [{"epsilon": epsilon} for epsilon in ("0.000000001", "0.3", "1", "12.75")]
+FIGURES += [{"epsilon": epsilon, "delta": delta} for epsilon, delta in (("0.05", "1e-9"), ("1", "1e-9"), ("40", "3.7e-30"))]
+FIGURES += [{"rho": rho, "delta": delta} for rho, delta in (("0.000000001", "1e-9"), ("0.3", "1.5e-10"), ("100", "1e-300"))]
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     domain = _domain(sizes, draw(st.integers(1, 3)), draw(st.sampled_from([None, 1000])))
     sets = {"count": draw(st.integers(1, 4)), "budget": draw(st.sampled_from(["split", "shared"]))}
     method = draw(methods(len(sizes))) | {"sets": sets}
-    privacy = {"neighbours": draw(st.sampled_from(["add_remove", "substitute"]))}
-    epsilon = draw(st.sampled_from(["0.000000001", "0.3", "1", "12.75"]))
+    privacy = {"neighbours": draw(st.sampled_from(["add_remove", "substitute"])), **draw(st.sampled_from(FIGURES))}
     try:
-        return make_plan(a_release(domain, method, epsilon=epsilon, **privacy), SeededRandomness(1))
+        return make_plan(a_release(domain, method, **privacy), SeededRandomness(1))
     except SpecError:
         assume(False)
         raise
@@ -114,16 +121,19 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 def test_no_plan_of_any_spec_is_found_wrong(plan):
     assert list(plan_problems(plan, None)) == []
-    assert figures_of(plan).total == Fraction(plan.epsilon)
-    assert sum(figures_of(plan).measurements) + figures_of(plan).structure == Fraction(plan.epsilon)
+    assert figures_of(plan).total == Fraction(plan.cost)
+    assert sum(figures_of(plan).measurements) + figures_of(plan).structure == Fraction(plan.cost)
 
 
 CHANGES = {
     "half the noise": lambda draw: [_with(draw, scale=draw.scale / 2)],
-    "twice the share": lambda draw: [_with(draw, epsilon=2 * draw.epsilon, scale=draw.scale / 2)],
-    "half the share": lambda draw: [_with(draw, epsilon=draw.epsilon / 2, scale=2 * draw.scale)],
+    "a tenth less noise": lambda draw: [_with(draw, scale=draw.scale * 9 / 10)],
+    "twice the share": lambda draw: [_with(draw, **_share(draw, 2), scale=draw.scale / 2)],
+    "half the share": lambda draw: [_with(draw, **_share(draw, Fraction(1, 2)), scale=2 * draw.scale)],
     "half the sensitivity": lambda draw: [_with(draw, sensitivity=draw.sensitivity / 2, scale=draw.scale / 2)],
-    "no share": lambda draw: [_with(draw, epsilon=Fraction())],
+    "no share": lambda draw: [_with(draw, **_share(draw, 0))],
+    "paid in the other measure": lambda draw: [_with(draw, epsilon=draw.rho, rho=draw.epsilon)],
+    "paid in both measures": lambda draw: [_with(draw, epsilon=draw.cost, rho=draw.cost)],
     "dropped": lambda draw: [],
     "doubled": lambda draw: [draw, draw],
     "put out of the way": lambda draw: [_with(draw, layer=draw.layer + 100)],
@@ -133,6 +143,10 @@ CHANGES = {
         _with(draw, mechanism="two_sided_geometric" if draw.kind == "election" else "exponential")
     ],
 }
+
+
+def _share(draw: Draw, times: Fraction | int) -> dict[str, Fraction]:
+    return {"epsilon" if draw.rho is None else "rho": times * draw.cost}
 
 
 def _with(draw: Draw, **change: Any) -> Draw:

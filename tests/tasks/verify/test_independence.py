@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 PLANNING = re.compile(
     r"steps_engine\.methods(\.\w+)?\.(planning|plan|election|choosing|network)"
     r"|steps_engine\.methods\.cascade\.growth"
-    r"|steps_engine\.accounting\.(plans|composition)"
+    r"|steps_engine\.accounting\.(plans|composition|conversion)"
     r"|steps_engine\.studies"
     r"|tasks\.(stages|studies)"
 )
@@ -54,13 +54,30 @@ CHECKS = sorted(module_name(path) for path in modules() if re.fullmatch(r"steps_
 
 
 def test_there_is_something_to_look_at():
-    assert {"tasks.verify.bundle", "tasks.verify.accounts", "tasks.verify.sensitivities"} <= set(VERIFIER) and len(CHECKS) >= 3
+    known = {"bundle", "accounts", "sensitivities", "prices", "promises"}
+    assert {f"tasks.verify.{name}" for name in known} <= set(VERIFIER) and len(CHECKS) >= 3
     assert READERS <= {module_name(path) for path in modules()}
 
 
 @pytest.mark.parametrize("module", [*VERIFIER, *CHECKS])
 def test_the_verifier_reaches_nothing_of_the_planning(module):
     assert list(planning_reached(module, modules())) == []
+
+
+def accounting_of(path: str, text: str) -> list[str]:
+    """What a module itself imports of the accounting: prices and sensitivities are the verifier's own."""
+    return [name for name in imported(path, ast.parse(text)) if name.startswith("steps_engine.accounting")]
+
+
+@pytest.mark.parametrize("module", VERIFIER)
+def test_the_verifier_imports_nothing_of_the_accounting(module):
+    path = f"{module.replace('.', '/')}.py"
+    assert accounting_of(path, (ROOT / path).read_text(encoding="utf-8")) == []
+
+
+def test_a_verifier_that_asks_for_the_planners_prices_is_caught():
+    assert accounting_of("tasks/verify/x.py", "from steps_engine.accounting.mechanisms import COUNTS")
+    assert accounting_of("tasks/verify/x.py", "def f():\n    from steps_engine.accounting import mechanisms")
 
 
 @pytest.mark.parametrize("module", CHECKS)
@@ -75,6 +92,7 @@ CONTROLS = {
     "making a plan": {"tasks/verify/x.py": "import steps_engine.methods.planning"},
     "the growth of a cascade": {"tasks/verify/x.py": "from steps_engine.methods.cascade.growth import fit"},
     "the accounting": {"tasks/verify/x.py": "from steps_engine.accounting import plans"},
+    "the conversion": {"tasks/verify/x.py": "from steps_engine.accounting.conversion import epsilon_of"},
     "a stage": {"tasks/verify/x.py": "from tasks.stages.plan import plan"},
     "through a module between": {
         "tasks/verify/x.py": "from tasks.verify import y",

@@ -1,0 +1,163 @@
+"""A method's own code on two neighbours, with every draw written down: what it was given on each side, and at which scale.
+
+The mechanisms of the registry stand in for their draws. Elections are held for real on the one side and repeated on the other, so
+that both have one structure; a count's "noise" is the number of its draw, from which the published table tells draw and exact
+count apart. Whatever else differs between the two sides would be published without noise, and is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.plan import Draw, Plan
+from schemas.spec.domain import Domain
+from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS
+from steps_engine.domain.counting import Counts
+from steps_engine.methods.registry import method_named
+from steps_engine.noise import Randomness, SeededRandomness
+from tests.zcdp_audit import Count, Election, Evidence
+
+TAG = 40  # bits below a draw's number
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """What an election was given."""
+
+    mechanism: str
+    epsilon: Fraction
+    spread: Fraction
+    scores: np.ndarray
+    eligible: np.ndarray
+
+
+@dataclass
+class Side:
+    """What was drawn on one of two neighbours."""
+
+    repeats: list[np.ndarray] | None = None  # the winners of the other side
+    counts: list[tuple[str, Fraction, int]] = field(default_factory=list)
+    ballots: list[Ballot] = field(default_factory=list)
+    winners: list[np.ndarray] = field(default_factory=list)
+
+    def number(self, mechanism: str, scale: Fraction, size: int, randomness: Randomness) -> np.ndarray:
+        """In place of noise."""
+        self.counts.append((mechanism, scale, size))
+        return np.full(size, len(self.counts) << TAG)
+
+    def elect(
+        self,
+        mechanism: str,
+        scores: np.ndarray,
+        eligible: np.ndarray,
+        epsilon: Fraction,
+        spread: Fraction,
+        randomness: Randomness,
+    ) -> np.ndarray:
+        self.ballots.append(Ballot(mechanism, epsilon, spread, np.array(scores), np.array(eligible)))
+        if self.repeats is None:
+            self.winners.append(ELECTED[mechanism](scores, eligible, epsilon, spread, randomness))
+        else:
+            self.winners.append(self.repeats[len(self.winners)])
+        return self.winners[-1]
+
+
+ELECTED = {name: mechanism.elect for name, mechanism in ELECTIONS.items()}
+
+
+@contextmanager
+def witness(side: Side) -> Iterator[None]:
+    """The registered mechanisms report to `side`."""
+    before = dict(COUNTS), dict(ELECTIONS)
+
+    def numbering(name: str):
+        return lambda scale, size, randomness: side.number(name, scale, size, randomness)
+
+    def electing(name: str):
+        return lambda *ballot: side.elect(name, *ballot)
+
+    COUNTS.update({name: replace(mechanism, draw=numbering(name)) for name, mechanism in COUNTS.items()})
+    ELECTIONS.update({name: replace(mechanism, elect=electing(name)) for name, mechanism in ELECTIONS.items()})
+    try:
+        yield
+    finally:
+        COUNTS.update(before[0])
+        ELECTIONS.update(before[1])
+
+
+@dataclass(frozen=True)
+class Met:
+    """A draw of the plan, and what the two sides differ by where it was made."""
+
+    draw: Draw
+    evidence: tuple[Evidence, ...]
+
+
+def met(of: Domain, plan: Plan, one: Counts, other: Counts, seed: int) -> list[Met]:
+    """Every draw that tells the neighbours apart, along one outcome of the elections."""
+    sides = Side(), Side()
+    tables = []
+    for side, counts in zip(sides, (one, other), strict=True):
+        with witness(side):
+            tables.append(_published(of, plan, counts, SeededRandomness(("witness", seed))))
+        sides[1].repeats = sides[0].winners
+    if not tables[0][0].equals(tables[1][0]):
+        raise AssertionError("the structure differs though all elections had the same winners")
+    return [
+        *_counts(plan, sides, tables[0][1], tables[1][1], int(one.count.sum() - other.count.sum())),
+        *_elections(plan, sides),
+    ]
+
+
+def _published(of: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> tuple[pa.Table, pa.Table]:
+    method = method_named(plan.decomposition)
+    structure = method.build(of, plan, counts if plan.structure_is_drawn else None, randomness)
+    return structure, method.sanitize(of, plan, counts, structure, randomness)
+
+
+def integers_of(table: pa.Table) -> np.ndarray:
+    """All whole numbers of a table, column by column."""
+    return np.concatenate([column.to_numpy() for column in table.columns if pa.types.is_integer(column.type)])
+
+
+def _counts(plan: Plan, sides: tuple[Side, Side], one: pa.Table, other: pa.Table, rows: int) -> Iterator[Met]:
+    """By the number of the draw that each published count has; a draw that is not published is that of all rows."""
+    if sides[0].counts != sides[1].counts:
+        raise AssertionError("the sides make different draws")
+    first, second = integers_of(one), integers_of(other)
+    number, shift = first >> TAG, first - second
+    if (second >> TAG != number).any() or shift[number == 0].any():
+        raise AssertionError("a number is published without noise")
+    for call, (mechanism, scale, size) in enumerate(sides[0].counts, start=1):
+        shifts = shift[number == call] if (number == call).any() or not size else np.array([rows])
+        if shifts.any():
+            yield Met(_draw(plan, mechanism, scale), tuple(Count(mechanism, scale, int(s)) for s in shifts[shifts != 0]))
+
+
+def _elections(plan: Plan, sides: tuple[Side, Side]) -> Iterator[Met]:
+    """Nodes whose eligible scores differ."""
+    for one, other in zip(sides[0].ballots, sides[1].ballots, strict=True):
+        if (one.eligible != other.eligible).any():
+            raise AssertionError("who may be elected depends on records")
+        scale = one.spread / one.epsilon
+        evidence = tuple(
+            Election(one.mechanism, one.spread, scale, tuple(a[may]), tuple(b[may]))
+            for a, b, may in zip(one.scores, other.scores, one.eligible, strict=True)
+            if (a[may] != b[may]).any()
+        )
+        if evidence:
+            yield Met(_draw(plan, one.mechanism, scale), evidence)
+
+
+def _draw(plan: Plan, mechanism: str, scale: Fraction) -> Draw:
+    """The draw of the plan that was made; several of one scale cost the same."""
+    found = {draw.cost: draw for draw in plan.draws if (draw.mechanism, draw.scale) == (mechanism, scale)}
+    if len(found) != 1:
+        raise AssertionError(f"{len(found)} costs for a draw of {mechanism} at {scale}")
+    return next(iter(found.values()))
