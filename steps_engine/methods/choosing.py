@@ -23,7 +23,9 @@ class AutoSpec(MethodSpec):
     order: Groups | None = Field(
         default=None, description="Attributes, most important first, for the methods that take an order."
     )
-    shares: Shares | None = Field(default=None, description="How ε or ρ is divided among the layers of a tree, if one is taken.")
+    shares: Shares | None = Field(
+        default=None, description="How ε or ρ is divided among the layers of a tree, if one is taken."
+    )
 
     def named_groups(self) -> tuple[tuple[str, ...], ...]:
         return self.order or ()
