@@ -1,6 +1,7 @@
 """`make bench`: every benchmark in one run, as one table of ratios with versions; also written as JSON to .cache/bench.json.
 
-Takes about a quarter of an hour on two quiet cores; `python -m benchmarks noise tree` runs some of them.
+Takes about a quarter of an hour on two quiet cores; `python -m benchmarks noise tree` runs some of them. What was measured is
+written after each; one that fails is named at the end, with exit code 1, and keeps none of the others from being measured.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import platform
 import sys
 import time
+import traceback
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,21 +28,40 @@ BENCHMARKS = {
     "counting": ("counting", "table", {}),
     "whole run": ("pipeline", "measure", {}),
 }
+OUT = Path(".cache/bench.json")
 
 
-def measured(name: str, console: Console) -> dict:
+def measured(name: str) -> dict:
     module, function, arguments = BENCHMARKS[name]
-    begun = time.monotonic()
-    figures = getattr(importlib.import_module(f"benchmarks.{module}"), function)(**arguments)
-    console.print(f"{name}: {time.monotonic() - begun:.0f} s", highlight=False)
-    return figures
+    return getattr(importlib.import_module(f"benchmarks.{module}"), function)(**arguments)
 
 
-def main() -> None:
-    asked = [name for name, (module, _, _) in BENCHMARKS.items() if not sys.argv[1:] or module in sys.argv[1:]]
-    progress = Console(stderr=True)
-    found = {name: measured(name, progress) for name in asked}
-    versions = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+def measure_each(names: list[str], progress: Console) -> tuple[dict[str, dict], list[str]]:
+    """The figures of those that could be measured, and the names of those that failed."""
+    found: dict[str, dict] = {}
+    failed: list[str] = []
+    for name in names:
+        begun = time.monotonic()
+        try:
+            found[name] = measured(name)
+        except Exception:
+            failed.append(name)
+            progress.print(traceback.format_exc(), markup=False, highlight=False)
+        write(found, failed)
+        progress.print(f"{name}: {'failed after ' * (name in failed)}{time.monotonic() - begun:.0f} s", highlight=False)
+    return found, failed
+
+
+def write(found: dict[str, dict], failed: list[str]) -> None:
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps({"versions": versions(), "measured": found, "failed": failed}, indent=2, default=str))
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+
+
+def show(found: dict[str, dict], console: Console) -> None:
     table = Table(title="ratios measured in one run")
     for heading in ("benchmark", "figure", "value"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
@@ -48,11 +69,16 @@ def main() -> None:
         for what, value in figures.items():
             table.add_row(name, what, f"{value:,.4g}" if isinstance(value, int | float) else str(value))
         table.add_section()
-    console = Console(width=150)
     console.print(table)
-    console.print(", ".join(f"{name} {number}" for name, number in versions.items()))
-    Path(".cache").mkdir(exist_ok=True)
-    Path(".cache/bench.json").write_text(json.dumps({"versions": versions, "measured": found}, indent=2, default=str))
+    console.print(", ".join(f"{name} {number}" for name, number in versions().items()))
+
+
+def main() -> None:
+    asked = [name for name, (module, _, _) in BENCHMARKS.items() if not sys.argv[1:] or module in sys.argv[1:]]
+    found, failed = measure_each(asked, Console(stderr=True))
+    show(found, Console(width=150))
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}; their errors stand above")
 
 
 if __name__ == "__main__":

@@ -73,10 +73,12 @@ def domain_of(table: Coded) -> Domain:
     return Domain.model_validate(known)
 
 
-def one_set(method: str, domain: Domain, counts: Counts, epsilon: float, repeat: int) -> tuple[np.ndarray, float]:
-    """Codes of one set, and the CPU seconds from the plan to the rows."""
+def one_set(
+    method: str, domain: Domain, counts: Counts, epsilon: float, repeat: int, delta: str | None = None
+) -> tuple[np.ndarray, float]:
+    """Codes of one set, and the CPU seconds from the plan to the rows; with δ under zero-concentrated privacy."""
     structure, draw = METHODS[method]
-    asked = {"epsilon": Decimal(f"{epsilon:.6f}")}
+    asked = {"epsilon": Decimal(f"{epsilon:.6f}"), **({"delta": Decimal(delta)} if delta else {})}
     spec = {"name": "b", "dataset": "d", "source": "s", "privacy": asked, "method": method_spec(method.lower())}
     release = Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
     randomness, started = SeededRandomness((method, repeat)), time.process_time()

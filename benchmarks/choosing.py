@@ -1,8 +1,8 @@
 """What `decomposition: auto` takes beside flat, tree and cascade really run: utility of one set, mean over repeats.
 
-Run with `python -m benchmarks.choosing [FILE SIZES.json] [--repeats N] [--attributes NAME,…] [--rows N]`: the arguments of
-benchmarks/cascade.py; attributes and rows may be fewer than the file has, which moves where the best changes hands. The tree
-is the one that auto would take.
+Run with `python -m benchmarks.choosing [FILE SIZES.json] [--repeats N] [--attributes NAME,…] [--rows N]
+[--delta 1e-9]`: the arguments of benchmarks/cascade.py; attributes and rows may be fewer than the file has, which moves where
+the best changes hands. The tree is the one that auto would take. With δ the table is that of zero-concentrated privacy.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from steps_engine.noise import SeededRandomness
 EPSILONS = tuple(math.exp(k) for k in (-2, -1, 0, 1, 2))
 
 
-def release(domain: Domain, method: MethodSpec, epsilon: float) -> Release:
-    spec = {"name": "b", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(f"{epsilon:.6f}")}, "method": method}
+def release(domain: Domain, method: MethodSpec, epsilon: float, delta: str | None) -> Release:
+    privacy = {"epsilon": Decimal(f"{epsilon:.6f}"), **({"delta": Decimal(delta)} if delta else {})}
+    spec = {"name": "b", "dataset": "d", "source": "s", "privacy": privacy, "method": method}
     return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
 
 
@@ -57,11 +58,11 @@ def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tu
     return tuple(np.mean(found, axis=0))
 
 
-def compare(original: Coded, repeats: int, epsilons: tuple[float, ...] = EPSILONS) -> list[dict[str, object]]:
+def compare(original: Coded, repeats: int, delta: str | None = None) -> list[dict[str, object]]:
     """Per ε: the figures of all three, what auto takes with its predictions, and how far that is from the best."""
     domain, counts, rows = domain_of(original), count_codes(original.codes), []
-    for epsilon in epsilons:
-        asked = release(domain, method_spec(), epsilon)
+    for epsilon in EPSILONS:
+        asked = release(domain, method_spec(), epsilon, delta)
         plan = make_plan(asked)
         specs = {each.spec.decomposition: each.spec for each in candidates(asked)}
         measured = {name: figures(original, counts, asked.asking(spec), repeats) for name, spec in specs.items()}
@@ -85,11 +86,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--attributes")
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--delta", help="of zero-concentrated privacy; without it, pure")
     asked = parser.parse_args()
     original = some_of(read(*asked.files) if asked.files else standin(), asked.attributes, asked.rows)
     title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {asked.repeats} sets"
+    title += f", zCDP at δ = {asked.delta}" if asked.delta else ""
     table = Table(title=f"{title}: KS · 3-way TVD (predicted), ratio to the best")
-    found = compare(original, asked.repeats)
+    found = compare(original, asked.repeats, asked.delta)
     for heading in ("ε", *found[0]["measured"], "auto takes", "ratio"):
         table.add_column(heading)
     for row in found:

@@ -276,6 +276,7 @@ def data(name: str, out: Path, rows: int | None, seed: int) -> Answered:
 @click.argument("name", type=click.Choice(["voter", "simulation"]))
 @click.option("--repeats", type=click.IntRange(min=1), help="Default: as many as the paper's (10, 200).")
 @click.option("--epsilon", multiple=True, metavar="ε", help="Repeat it for several; default: the paper's.")
+@click.option("--delta", multiple=True, metavar="δ", help="Every method under zCDP too, at (ε, δ); such as 1e-9.")
 @click.option("--method", multiple=True, metavar="NAME", help="Repeat it for several; default: all.")
 @click.option("--out", type=click.Path(file_okay=False), help="Default: studies/NAME. Finished points there are kept.")
 @click.option("--data", type=click.Path(exists=True), help="Voter records instead of the stand-in; with --domain.")

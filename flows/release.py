@@ -27,7 +27,7 @@ from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
-from tasks.specs import load_release
+from tasks.specs import load_release, refusals_naming
 from tasks.stages.audit import must_be_current
 from tasks.stages.finished import Finished, find_finished
 from tasks.stages.references import PlanReference
@@ -69,7 +69,8 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
     asked = _load(path, period)
     ui_artifacts.tag_run(asked)
     with tags(asked.name, asked.domain.population):
-        planned = plan(home, asked)
+        with refusals_naming(path):
+            planned = plan(home, asked)
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)

@@ -36,10 +36,11 @@ def study(
     data: str | None = None,
     domain: str | None = None,
     seed: int = 1,
+    delta: list[str] | None = None,
 ) -> dict[str, Any]:
     """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures."""
     begun = time.monotonic()
-    asked = ask(name, repeats, epsilon, method, data, domain, seed)
+    asked = ask(name, repeats, epsilon, method, data, domain, seed, delta)
     folder = Path(out or f"studies/{name}").absolute()
     points = list(grid(asked, prepare(asked, folder)))
     missing = [point for point in points if not path_of(point, folder).exists()]

@@ -121,10 +121,10 @@ def _people(domain: Domain) -> list[Demand]:
     unit = domain.unit
     if unit.column is None:
         return []
-    demands = [_type(unit.column, "person"), _none(NO_PERSON, unit.column, "every record names its person", "missing")]
+    demands = [_type(unit.column, "person"), _none(NO_PERSON, unit.column, f"every record names its {unit.who}", "missing")]
     if unit.excess == "forbid":
         limits = {"max_value": unit.rows_per_person} | ({"min_value": unit.rows_per_person} if unit.exactly else {})
-        words = f"a person has {'exactly' if unit.exactly else 'at most'} {unit.rows_per_person} records"
+        words = f"every {unit.who} has {'exactly' if unit.exactly else 'at most'} {unit.rows_per_person} records"
         demands.append(("ColumnValuesToBeBetween", PERSON_ROWS, limits, unit.column, words, "excess"))
     return demands
 

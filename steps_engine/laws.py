@@ -30,6 +30,7 @@ _ONES = 2**64 - 1
 _GUARD = 20  # decimal digits spent on rounding and cancellation
 
 
+@lru_cache(maxsize=16)  # every tail of a law has its ends in common
 def exp_minus(x: Fraction, digits: int) -> Decimal:
     """exp(−x) for rational x ≥ 0, relative error below 10^−digits: Decimal rounds quotient and exp correctly."""
     context = context_of(digits + 3 + len(str(int(x))))

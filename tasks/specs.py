@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
@@ -26,6 +28,15 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     check_names(spec, domain, str(path))
     must_be_known(spec.formats, str(path))
     return Release(spec=spec, domain=domain, folder=str(path.parent))
+
+
+@contextmanager
+def refusals_naming(path: Path | str) -> Iterator[None]:
+    """What the planner refuses of a release is told with the file that describes it."""
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from None
 
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import pytest
 from hypothesis import settings
 
+from steps_engine import laws
 from tests.prefect_server import PrefectServer, serving
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# A release has few scales, its tests together hundreds: each table is made once, and is the same value as ever.
+laws.two_sided_geometric_tables = lru_cache(maxsize=512)(laws.two_sided_geometric_tables.__wrapped__)
 
 LONG = ("slow", "server", "browser", "postgres")
 

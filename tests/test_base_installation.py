@@ -17,6 +17,8 @@ from packaging.utils import canonicalize_name
 
 from tests.test_frozen import unpacked
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 KEY = ROOT / "tests/frozen/0.1.0/bundles/tree-given.pub"
 OURS = ("flows", "tasks", "steps_engine", "schemas")

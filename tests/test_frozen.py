@@ -117,6 +117,7 @@ def test_a_home_of_an_earlier_version_verifies_and_resumes(name: str, tmp_path: 
     must_verify(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOMES)
 def test_a_home_of_an_earlier_version_goes_on_with_its_next_release(name: str, tmp_path: Path):
     folder = unpacked(name, tmp_path)

@@ -10,7 +10,7 @@ from schemas.budget import UNIT, as_fraction, parse_nanos, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
-from tasks.specs import load_release
+from tasks.specs import load_release, refusals_naming
 from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account, ChargeRequest, cost_in
 from tasks.stores.entries import Entry
@@ -26,10 +26,8 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.noise import SystemRandomness
 
     asked = load_release(path, period)
-    try:
+    with refusals_naming(path):
         made = make_plan(asked, SystemRandomness())
-    except SpecError as error:
-        raise SpecError(f"{path}: {error}") from None
     return {
         "measure": made.measure,
         "rho": made.rho,

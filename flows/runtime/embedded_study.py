@@ -15,7 +15,7 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
     """Runs the study flow and returns where its tables lie, or raises why there are none."""
     from tasks.studies.points import ask
 
-    asked = asked | {"method": list(asked["method"]), "epsilon": list(asked["epsilon"])}
+    asked = asked | {name: list(asked[name]) for name in ("method", "epsilon", "delta")}
     ask(**{key: value for key, value in asked.items() if key != "out"})  # what cannot be run dies at the door
     quiet(home.folder)
     try:
@@ -45,7 +45,7 @@ def show(answer: dict[str, Any]) -> None:
              "simulation": ("model", "rows", "epsilon", "method", "bias", "rmse", "coverage", "prediction")}  # fmt: skip
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in shown[answer["study"]]:
-        table.add_column(column.replace("_", " "), justify="left" if column == "method" else "right")
+        table.add_column(column.replace("_", " "), justify="left" if column == "method" else "right", overflow="fold")
     for row in answer["figures"]:
         table.add_row(*(_text(row[column]) for column in shown[answer["study"]]))
     console = Console(highlight=False, soft_wrap=True)

@@ -39,7 +39,10 @@ class Unit(Strict):
 
     who: Name = Field(default="person", description="Whom the guarantee protects, in one word: a person, a household, …")
     rows_per_person: int = Field(
-        default=1, ge=1, le=10_000, description="At most so many rows belong to one person; noise grows with it."
+        default=1,
+        ge=1,
+        le=10_000,
+        description="At most so many rows belong to one person, or one of what `who` says; noise grows with it.",
     )
     column: str | None = Field(
         default=None,
@@ -49,21 +52,21 @@ class Unit(Strict):
         default="forbid", description="More rows than that fail validation (`forbid`), or are left out of the count (`drop`)."
     )
     exactly: bool = Field(
-        default=False, description="Whether every person has exactly `rows_per_person` rows, which is then checked."
+        default=False, description="Whether everybody has exactly `rows_per_person` rows, which is then checked."
     )
 
     @model_validator(mode="after")
     def _drop_needs_a_column(self) -> Self:
         if self.excess == "drop" and self.column is None:
-            raise ValueError("excess: drop needs the column that identifies a person")
+            raise ValueError("excess: drop needs the column that says whose row it is")
         return self
 
     @model_validator(mode="after")
     def _exactly_is_checked(self) -> Self:
         if self.exactly and (self.column is None or self.excess == "drop"):
             raise ValueError(
-                "exactly: true refuses every person with more or fewer rows than rows_per_person: it needs the column that "
-                "identifies a person, and excess: forbid"
+                f"exactly: true refuses every {self.who} with more or fewer rows than rows_per_person: it needs the column "
+                "that says whose row it is, and excess: forbid"
             )
         return self
 
@@ -116,7 +119,7 @@ class Domain(Strict):
             where = len(names) - 1 - [n.casefold() for n in reversed(names)].index(twice.casefold())
             raise problem_at(("attributes", where), f"{twice!r} stands twice (upper and lower case count as the same)")
         if self.unit.column is not None and self.unit.column in names:
-            raise ValueError(f"unit column {self.unit.column!r} identifies people: it cannot be released as an attribute")
+            raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
         for number, rule in enumerate(self.rules):
             try:
                 self._forbidden(rule)

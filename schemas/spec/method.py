@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails
 
-from schemas.spec.yaml import Strict, problem_at
+from schemas.spec.yaml import Keys, Strict, problem_at
 
 
 def _exact(value: Any) -> Fraction:
@@ -97,8 +97,11 @@ def _read(value: Any) -> MethodSpec:
     try:
         return METHOD_SPECS[name].model_validate({"decomposition": name, **_given(value)})
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-    raise _at_its_place(problem)
+        problems = [_place_and_text(problem) for problem in error.errors(include_url=False)]
+    if len(problems) == 1:
+        raise problem_at(*problems[0])
+    together = [InitErrorDetails(type=problem_at((), text), loc=place, input=None) for place, text in problems]
+    raise ValidationError.from_exception_data("method", together, hide_input=True)
 
 
 def _given(value: dict[str, Any]) -> dict[str, Any]:
@@ -106,14 +109,14 @@ def _given(value: dict[str, Any]) -> dict[str, Any]:
     return {key: part for key, part in value.items() if part is not None or key not in ("order", "elect", "layers", "shares")}
 
 
-def _at_its_place(problem: ErrorDetails) -> PydanticCustomError:
-    """The first problem of a method's options, told where it stands in the whole document."""
+def _place_and_text(problem: ErrorDetails) -> tuple[Keys, str]:
+    """A problem of a method's options, as it is told in the whole document."""
     said = problem.get("ctx", {})
     deeper = said.get("path", (said["key"],) if problem["type"] == "unknown_key" else ())
     if problem["type"] == "missing":
         *place, key = problem["loc"]
-        return problem_at(tuple(place), f"{key} is needed here")
-    return problem_at((*problem["loc"], *deeper), problem["msg"].removeprefix("Value error, "))
+        return tuple(place), f"{key} is needed here"
+    return (*problem["loc"], *deeper), problem["msg"].removeprefix("Value error, ")
 
 
 AnyMethod = Annotated[SerializeAsAny[MethodSpec], BeforeValidator(_read)]

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from schemas.errors import SpecError
 
@@ -38,17 +38,32 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _known_keys(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            names = {field.alias or name for name, field in cls.model_fields.items()}
-            for key in value:
-                if key not in names:
-                    near = difflib.get_close_matches(str(key), names, n=1, cutoff=0.5)
-                    hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(sorted(names))}"
-                    raise PydanticCustomError("unknown_key", "{text}", {"key": key, "text": f'unknown key "{key}"; {hint}'})
-        return value
+    def _known_keys(cls, value: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        names = {field.alias or name for name, field in cls.model_fields.items()}
+        unknown = [key for key in value if key not in names] if isinstance(value, dict) else []
+        if not unknown:
+            return read(value)
+        meant = {key: difflib.get_close_matches(str(key), names, n=1, cutoff=0.5) for key in unknown}
+        problems = [InitErrorDetails(type=_unknown(key, near, names), loc=(), input=None) for key, near in meant.items()]
+        try:
+            read({key: part for key, part in value.items() if key in names})
+        except ValidationError as error:  # what is missing under a misspelt name was told with that name
+            told = [tuple(near) for near in meant.values()]
+            problems += [_again(each) for each in error.errors() if each["type"] != "missing" or each["loc"] not in told]
+        raise ValidationError.from_exception_data(cls.__name__, problems, hide_input=True)
+
+
+def _unknown(key: Any, near: list[str], names: set[str]) -> PydanticCustomError:
+    hint = f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(sorted(names))}"
+    return PydanticCustomError("unknown_key", "{text}", {"key": key, "text": f'unknown key "{key}"; {hint}'})
+
+
+def _again(problem: ErrorDetails) -> InitErrorDetails:
+    """A problem that was found, to be told together with others."""
+    said = {**problem.get("ctx", {}), "text": problem["msg"]}
+    return InitErrorDetails(type=PydanticCustomError(problem["type"], "{text}", said), loc=problem["loc"], input=None)
 
 
 def problem_at(path: Keys, text: str) -> PydanticCustomError:

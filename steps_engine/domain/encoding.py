@@ -34,13 +34,17 @@ def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.n
 def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit, key: bytes) -> np.ndarray:
     """Rows that stay when each person keeps at most `rows_per_person`, chosen from that person's own rows alone."""
     if person.isna().any():
-        raise DataInvalid(f"{unit.column} has missing values; every row must belong to a person.")
+        raise DataInvalid(f"{unit.column} has missing values; every row must belong to one {unit.who}.")
     number = pd.factorize(person)[0]
     rows_of = np.bincount(number)[number]
     if (rows_of > unit.rows_per_person).any() and unit.excess == "forbid":
-        raise DataInvalid(f"some people have more than {unit.rows_per_person} rows; say excess: drop or raise rows_per_person.")
+        raise DataInvalid(
+            f"more than {unit.rows_per_person} rows belong to one {unit.who}; say excess: drop or raise rows_per_person."
+        )
     if (rows_of < unit.rows_per_person).any() and unit.exactly:
-        raise DataInvalid(f"some people have fewer than {unit.rows_per_person} rows; leave exactly out, or mend the rows.")
+        raise DataInvalid(
+            f"fewer than {unit.rows_per_person} rows belong to one {unit.who}; leave exactly out, or mend the rows."
+        )
     many = np.flatnonzero(rows_of > unit.rows_per_person)
     occurrence = _place_within(np.column_stack([number[many], codes[many]]))
     lots = [_lot(key, *row) for row in zip(codes[many].tolist(), occurrence.tolist(), person.iloc[many], strict=True)]

@@ -1,7 +1,7 @@
 """The methods of the studies: how each makes m synthetic frames from an original. A new method is one more entry.
 
 Every private method draws through noise.py with the exact number of rows published beside it (`total: invariant`): the
-paper takes n as public, so each synthetic set has n rows.
+paper takes n as public, so each synthetic set has n rows. Its ε is pure, or under zero-concentrated privacy the one at δ.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from schemas.budget import parse_delta
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
@@ -28,6 +29,7 @@ from steps_engine.noise import Randomness, integers_below
 from steps_engine.studies.printed import correct_as_printed
 
 Kind = Literal["release", "printed", "bootstrap", "original"]
+_UNDER_ZCDP = "-zcdp-"  # between a method's name and its δ
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,16 +56,28 @@ class StudyMethod:
     title: str
     kind: Kind
     settings: dict[str, Any] = field(default_factory=dict)
+    delta: str = ""  # of zero-concentrated privacy; empty: pure, or none
 
     @property
     def definition(self) -> dict[str, Any]:
         """What decides its figures: part of the identity of a grid point."""
-        return {"kind": self.kind, "settings": self.settings}
+        said = {"kind": self.kind, "settings": self.settings}
+        return {**said, "delta": self.delta} if self.delta else said
 
     @property
     def spends(self) -> bool:
         """Whether ε matters to it."""
         return self.kind not in ("bootstrap", "original")
+
+    @property
+    def has_currencies(self) -> bool:
+        """Whether it is drawn in either measure: the printed equations are those of the paper, with its noise."""
+        return self.kind == "release"
+
+    @property
+    def base(self) -> str:
+        """The name without its measure."""
+        return self.name.partition(_UNDER_ZCDP)[0]
 
     @property
     def combining(self) -> Literal["split", "shared"]:
@@ -87,7 +101,8 @@ def _released_sets(
 def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
     """What the method would ask of `steps run`."""
     settings = {**method.settings, "sets": {**method.settings.get("sets", {}), "count": sets}}
-    privacy = {"epsilon": Decimal(epsilon), "total": "invariant"}
+    privacy: dict[str, Any] = {"epsilon": Decimal(epsilon), "total": "invariant"}
+    privacy |= {"delta": Decimal(method.delta)} if method.delta else {}
     asked = {"name": "study", "dataset": "-", "source": "-", "privacy": privacy, "method": method_spec(**settings)}
     spec = ReleaseSpec.model_validate(asked)
     check_names(spec, original.domain, method.name)
@@ -132,12 +147,39 @@ def _needs_no_options(name: str) -> bool:
     return True
 
 
-def find_methods(listed: dict[str, StudyMethod], asked: Sequence[str]) -> tuple[StudyMethod, ...]:
-    """The methods of these names, in the study's order."""
-    for name in asked:
-        if name not in known(listed):
-            raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(known(listed))}.")
-    return tuple(method for name, method in known(listed).items() if name in asked)
+def under_zcdp(method: StudyMethod, delta: str) -> StudyMethod:
+    """The same method, its draws paid by the largest ρ that promises (ε, δ)."""
+    title = f"{method.name}, zCDP at δ = {delta}"
+    return StudyMethod(f"{method.name}{_UNDER_ZCDP}{delta}", title, method.kind, method.settings, delta)
+
+
+def find_method(listed: dict[str, StudyMethod], name: str) -> StudyMethod:
+    """The method of that name; NAME-zcdp-DELTA is NAME under zero-concentrated privacy.
+
+    >>> find_method(VOTER, "cascade-zcdp-0.000000001").name
+    'cascade-zcdp-1e-9'
+    """
+    base, marked, delta = name.partition(_UNDER_ZCDP)
+    method = known(listed).get(base)
+    if method is None:
+        raise SpecError(f"there is no method {name!r} in this study; it has {', '.join(known(listed))}.")
+    if not marked:
+        return method
+    if not method.has_currencies:
+        raise SpecError(f"{name!r} is asked; {base} is not drawn under zero-concentrated privacy. Ask for {base}.")
+    try:
+        return under_zcdp(method, parse_delta(delta))
+    except ValueError as error:
+        raise SpecError(f"method {name!r}: {error}.") from None
+
+
+def find_methods(listed: dict[str, StudyMethod], asked: Sequence[str], deltas: Sequence[str] = ()) -> tuple[StudyMethod, ...]:
+    """The methods of these names in the study's order, each followed by itself under zero-concentrated privacy at each δ."""
+    found = [find_method(listed, name) for name in asked]
+    more = [under_zcdp(method, delta) for method in found if method.has_currencies and not method.delta for delta in deltas]
+    place = {name: number for number, name in enumerate(known(listed))}
+    each = named(*found, *more).values()
+    return tuple(sorted(each, key=lambda method: (place[method.base], float(method.delta or 0))))
 
 
 def _tree(name: str, title: str, *order: Any, kind: Kind = "release") -> StudyMethod:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_UP
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from steps_engine.accounting.measures import MEASURES, PURE
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import Margin
 from tasks.publishing import bundle, pictures
-from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, short
+from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 
 PAGES = Path(__file__).parent / "pages"
 PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
@@ -60,7 +61,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"count": _count, "size": _size, "power": power, "short": lambda cost: short(cost, ROUND_UP)}
+    environment.filters |= {"count": _count, "size": _size, "power": power, "powers": powers, "short": _rounded_up}
     return environment.get_template("release.html")
 
 
@@ -125,6 +126,10 @@ def _file_order(name: str) -> tuple[bool, int, str]:
     """Synthetic sets first, in their order."""
     number = name.removeprefix("synthetic-").split(".")[0]
     return (not name.startswith("synthetic-"), int(number) if number.isdigit() else 0, name)
+
+
+def _rounded_up(cost: Fraction) -> str:
+    return short(cost, ROUND_UP)
 
 
 def _count(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
@@ -88,6 +89,14 @@ def power(delta: str) -> str:
     """
     digits, exponent = delta.split("e")
     return ("" if digits == "1" else f"{digits}·") + "10" + exponent.translate(_DIGITS)
+
+
+def powers(sentence: str) -> str:
+    """
+    >>> powers("by at most 3.8e-9 (δ)")
+    'by at most 3.8·10⁻⁹ (δ)'
+    """
+    return re.sub(r"\b[0-9.]+e-[0-9]+\b", lambda found: power(found[0]), sentence)
 
 
 def short(value: Fraction, rounding: str) -> str:

@@ -52,10 +52,6 @@ def keys(domain: Domain) -> str:
     return ", ".join(f"q{j}" for j in range(len(domain.attributes)))
 
 
-def code_names(domain: Domain) -> str:
-    return ", ".join(f"k{j}" for j in range(len(domain.attributes)))
-
-
 def cells_sql(keyed: str, source: Source, domain: Domain) -> str:
     """Occupied cells of keyed rows, their codes packed into b0, b1, …, each with its number n of records."""
     distinct = f"(SELECT {keys(domain)}, count(*) AS records FROM {keyed} GROUP BY ALL)"
@@ -64,9 +60,17 @@ def cells_sql(keyed: str, source: Source, domain: Domain) -> str:
 
 def packed_cells(coded: str, domain: Domain) -> str:
     """Occupied cells of coded rows, each of which stands for so many `records`."""
-    packed = [" + ".join(f"{stride} * k{j}::BIGINT" for j, stride in word) for word in words(domain)]
-    columns = ", ".join(f"{word} AS b{i}" for i, word in enumerate(packed))
-    return f"SELECT {columns}, sum(records)::BIGINT AS n FROM {coded} GROUP BY ALL"
+    return f"SELECT {packed(domain)}, sum(records)::BIGINT AS n FROM {coded} GROUP BY ALL"
+
+
+def packed(domain: Domain) -> str:
+    """All codes of a row in b0, b1, …"""
+    sums = (" + ".join(f"{stride} * k{j}::BIGINT" for j, stride in word) for word in words(domain))
+    return ", ".join(f"{word} AS b{i}" for i, word in enumerate(sums))
+
+
+def word_names(domain: Domain) -> str:
+    return ", ".join(f"b{i}" for i in range(len(words(domain))))
 
 
 @dataclass(frozen=True)

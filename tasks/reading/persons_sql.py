@@ -10,11 +10,21 @@ from collections.abc import Sequence
 import duckdb
 
 from schemas.spec.domain import Domain
-from tasks.reading.encoding_sql import category_types, cells_sql, code_names, coded_rows, keyed_rows, keys, packed_cells
+from tasks.reading.encoding_sql import (
+    category_types,
+    cells_sql,
+    coded_rows,
+    keyed_rows,
+    keys,
+    packed,
+    packed_cells,
+    unpacked,
+    word_names,
+)
 from tasks.reading.sources import Source, query
 
 _KEY = "key_of_lots"
-_REFUSED = "error('a person is missing or has another number of records than the domain says')"
+_REFUSED = "error('a record belongs to nobody, or somebody has another number of records than the domain says')"
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, domain: Domain, key: bytes) -> None:
@@ -29,8 +39,8 @@ def bounded_cells(source: Source, domain: Domain) -> str:
     if domain.unit.column is None:
         return cells_sql(keyed_rows(source, domain), source, domain)
     if domain.unit.excess == "drop":
-        codes = code_names(domain)
-        return packed_cells(f"(SELECT {codes}, 1 AS records FROM {kept_rows(source, domain, codes)})", domain)
+        cell = word_names(domain)
+        return f"SELECT {cell}, count(*) AS n FROM {kept_rows(source, domain, cell)} GROUP BY ALL"
     return packed_cells(coded_rows(_distinct_within_bound(source, domain), source, domain), domain)
 
 
@@ -53,14 +63,15 @@ def kept_rows(source: Source, domain: Domain, wanted: str, among_equal: Sequence
     own records alone: neither on other people nor on the order of rows and files. Records with equal codes are
     interchangeable; `among_equal` orders them where more than their codes is wanted. Same choice as steps_engine's encode.
     """
-    codes, person = code_names(domain), _person(source, domain)
+    cell, person, bound = word_names(domain), _person(source, domain), domain.unit.rows_per_person
     order = f" ORDER BY {', '.join(among_equal)}" if among_equal else ""
-    occurrence = f"row_number() OVER (PARTITION BY {person}, {codes}{order})"
-    rows = coded_rows(keyed_rows(source, domain), source, domain)
-    lot = f"sha256(concat_ws('|', getvariable('{_KEY}'), {codes}, occurrence, {person}))"
+    rows = f"(SELECT *, {packed(domain)} FROM {coded_rows(keyed_rows(source, domain), source, domain)})"
+    occurrence = f"row_number() OVER (PARTITION BY {person}, {cell}{order})"
+    numbered = f"(SELECT *, {occurrence} AS occurrence, count(*) OVER (PARTITION BY {person}) AS records FROM {rows})"
+    text = f"concat_ws('|', getvariable('{_KEY}'), {', '.join(unpacked(domain))}, occurrence, {person})"
+    lot = f"CASE WHEN records > {bound} THEN sha256({text}) END"  # whoever keeps the bound keeps all records: no lots
     turn = f"row_number() OVER (PARTITION BY {person} ORDER BY lot)"
-    kept = f"CASE WHEN {person} IS NULL THEN {_REFUSED} ELSE {turn} <= {domain.unit.rows_per_person} END"
-    numbered = f"(SELECT *, {occurrence} AS occurrence FROM {rows})"
+    kept = f"CASE WHEN {person} IS NULL THEN {_REFUSED} ELSE {turn} <= {bound} END"
     return f"(SELECT {wanted} FROM (SELECT *, {lot} AS lot FROM {numbered}) QUALIFY {kept})"
 
 

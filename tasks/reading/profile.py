@@ -136,7 +136,7 @@ def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     )
     [found] = query(connection, sql).to_pylist()
     numbers = sorted({found["most"], found["least"]} if unit.exactly else {found["most"]})
-    some = tuple(f"one person has {number:,} records" for number in numbers if number != bound or not unit.exactly)
+    some = tuple(f"one {unit.who} has {number:,} records" for number in numbers if number != bound or not unit.exactly)
     findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): Finding(found["broken"], some)}
     return Profile({expectations.PERSON_ROWS: numbers, expectations.NO_PERSON: [found["without"]]}, findings)
 

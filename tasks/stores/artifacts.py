@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.errors import EvidenceBroken, InfrastructureFault, StepsError
+from schemas.spec.domain import NAME
 
-from .entries import NAME, Entry, must_be_name
+from .entries import Entry, must_be_name
 from .files import disk_faults, keep, private_folder, sweep, sync_folder, temporary
 from .home import Home
 from .keys import keyed_hash, secret_key

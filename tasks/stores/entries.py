@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from schemas.errors import SpecError
 from schemas.identity import canonical, chain_hash, digest, ledger_canonical_1, sha256
+from schemas.spec.domain import NAME
 
 ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
 
 KINDS = ("grant", "charge", "seal", "approve", "reject", "abandon", "burn", "publish", "evaluate")
 NO_HASH = "0" * 64  # what the first entry follows
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 _SHOWN_1 = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body of format 1, what is hashed apart from the rest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib
@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from steps_engine.studies import paper
-from steps_engine.studies.methods import SIMULATION, VOTER, known
+from steps_engine.studies.methods import SIMULATION, VOTER, StudyMethod, find_methods, known
 from tasks.studies.tables import Tables
 
 _STYLE: dict[Any, Any] = {
@@ -58,7 +58,7 @@ def voter_pictures(tables: Tables) -> Pictures:
 
 def _against_epsilon(ours: pd.DataFrame, measures: dict[str, str]) -> Figure:
     printed = paper.utility()
-    methods = [name for name in known(VOTER) if name in set(ours["method"])]
+    methods = find_methods(VOTER, list(ours["method"].unique()))
     figure = Figure(figsize=(max(6.4, 2.6 * len(measures) + 1.6), 5.2), layout="constrained")
     axes = figure.subplots(2, len(measures), squeeze=False, sharex=True, sharey="col")
     for column, (measure, title) in enumerate(measures.items()):
@@ -72,14 +72,15 @@ def _against_epsilon(ours: pd.DataFrame, measures: dict[str, str]) -> Figure:
     return figure
 
 
-def _lines(axes: Axes, table: pd.DataFrame, methods: list[str]) -> None:
-    for place, name in enumerate(known(VOTER)):
-        part = table[table["method"] == name].sort_values("log_epsilon")
-        if name not in methods or part.empty:
+def _lines(axes: Axes, table: pd.DataFrame, methods: Sequence[StudyMethod]) -> None:
+    places = {name: place for place, name in enumerate(known(VOTER))}
+    for method in methods:
+        part, place = table[table["method"] == method.name].sort_values("log_epsilon"), places[method.base]
+        if part.empty:
             continue
-        look: dict[str, Any] = {"color": _COLOURS[place % 10], "label": known(VOTER)[name].title}
+        look: dict[str, Any] = {"color": _COLOURS[place % 10], "label": method.title}
         if part["log_epsilon"].notna().all():
-            style = "-" if name in paper.METHODS else "--"
+            style = "-." if method.delta else "-" if method.name in paper.METHODS else "--"
             axes.plot(part["log_epsilon"], part["value"], style, marker=_MARKERS[place % 10], **look)
         else:
             axes.axhline(part["value"].iloc[0], linestyle=":", **look)
@@ -93,16 +94,16 @@ def simulation_pictures(tables: Tables) -> Pictures:
 
 def _model(tables: Tables, model: int, draw: Callable[[Axes, pd.DataFrame, str, list[str]], None]) -> Figure:
     coefficients, prediction = (tables[name][tables[name]["model"] == model] for name in ("coefficients", "prediction"))
-    methods = [name for name in known(SIMULATION) if name in set(prediction["method"])]
+    methods = find_methods(SIMULATION, list(prediction["method"].unique()))
     epsilons = sorted(set(prediction["epsilon"]) - {""}, key=float) or [""]
     figure = Figure(figsize=(1.9 * len(methods) + 1, 7.2), layout="constrained")
     axes = figure.subplots(4, len(methods), squeeze=False, sharex=True, sharey="row")
-    for column, name in enumerate(methods):
-        part = _at_every_epsilon(coefficients[coefficients["method"] == name], epsilons)
+    for column, method in enumerate(methods):
+        part = _at_every_epsilon(coefficients[coefficients["method"] == method.name], epsilons)
         for row, measure in enumerate(("bias", "rmse", "coverage")):
             draw(axes[row, column], part, measure, epsilons)
-        _predictions(axes[3, column], _at_every_epsilon(prediction[prediction["method"] == name], epsilons), epsilons)
-        axes[0, column].set_title(known(SIMULATION)[name].title, fontsize=7)
+        _predictions(axes[3, column], _at_every_epsilon(prediction[prediction["method"] == method.name], epsilons), epsilons)
+        axes[0, column].set_title(method.title.replace(", zCDP", ",\nzCDP"), fontsize=7)
         axes[0, column].axhline(0, color="#8d99ae", linewidth=0.6)
         axes[2, column].axhline(0.95, color="#8d99ae", linewidth=0.6)
         axes[2, column].set_ylim(0, 1.03)

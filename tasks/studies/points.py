@@ -5,6 +5,7 @@ Studies run on public or simulated data: no ledger, no budget, seeded randomness
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas import tables
-from schemas.budget import parse_nanos, show_nanos
+from schemas.budget import parse_delta, parse_nanos, show_nanos
 from schemas.errors import DataInvalid, SpecError
 from schemas.identity import canonical, digest, digest_1
 from schemas.spec.domain import load_domain
+from steps_engine.accounting.plans import allowance_of
 from steps_engine.domain.encoding import decode
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies import simulation, voter
-from steps_engine.studies.methods import SIMULATION, VOTER, Original, StudyMethod, find_methods, known
+from steps_engine.studies.methods import (
+    SIMULATION,
+    VOTER,
+    Original,
+    StudyMethod,
+    asked_release,
+    find_method,
+    find_methods,
+    under_zcdp,
+)
 from steps_engine.studies.standin import ROWS, youth_voter
 from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.reading.counting import count_cells
@@ -55,7 +66,8 @@ class Point:
     def key(self) -> str:
         """Equal exactly when the figures are: the point, its method's settings, and the version of the figures."""
         # in the form of version 0.1.0, so that points finished then are found
-        return digest_1({**asdict(self), "method": known(METHODS[self.study])[self.method].definition, "figures": FIGURES})[:32]
+        method = find_method(METHODS[self.study], self.method)
+        return digest_1({**asdict(self), "method": method.definition, "figures": FIGURES})[:32]
 
     @property
     def name(self) -> str:
@@ -81,6 +93,11 @@ class Study:
         sets: int = DEFINED[self.name].SETS
         return sets
 
+    @property
+    def deltas(self) -> tuple[str, ...]:
+        """At which ε is told of methods under zero-concentrated privacy."""
+        return tuple(dict.fromkeys(method.delta for method in self.methods if method.delta))
+
 
 def ask(
     name: str,
@@ -90,8 +107,9 @@ def ask(
     data: str | None = None,
     domain: str | None = None,
     seed: int = 1,
+    delta: Sequence[str] | None = None,
 ) -> Study:
-    """The study of that name with the paper's choices where none is given."""
+    """The study of that name with the paper's choices where none is given; each δ adds every method under zCDP."""
     if name not in METHODS:
         raise SpecError(f"there is no study {name!r}; there are {' and '.join(METHODS)}.")
     repeats = DEFINED[name].REPEATS if repeats is None else repeats
@@ -99,15 +117,30 @@ def ask(
         raise SpecError(f"{repeats} repeats are asked; a study needs at least 1.")
     try:
         epsilons = tuple(dict.fromkeys(show_nanos(parse_nanos(each)) for each in epsilon or DEFINED[name].EPSILONS))
+        deltas = tuple(parse_delta(each) for each in delta or ())
     except ValueError as error:
         raise SpecError(f"{error}.") from None
     if name == "simulation" and (data or domain):
         raise SpecError("the simulation study draws its own data; leave --data and --domain out.")
     if (data is None) != (domain is None):
         raise SpecError("--data and --domain go together: a file, and the dataset.yaml that says what it holds.")
-    methods = find_methods(METHODS[name], method or tuple(METHODS[name]))
+    methods = find_methods(METHODS[name], method or tuple(METHODS[name]), deltas)
     records, described = (None if path is None else Path(path) for path in (data, domain))
-    return Study(name, methods, epsilons, repeats, seed, records, described)
+    study = Study(name, methods, epsilons, repeats, seed, records, described)
+    if deltas and not study.deltas:
+        raise SpecError(f"--delta {deltas[0]} is asked, but none of the methods is drawn under zCDP. Leave --delta out.")
+    if study.deltas:
+        _must_be_promises(study)
+    return study
+
+
+def _must_be_promises(study: Study) -> None:
+    """Refuses an (ε, δ) that no release may ask for, before anything is computed."""
+    usual = voter.voter_domain() if study.name == "voter" else simulation.TRUTHS[1].domain
+    public = Original(load_domain(study.domain) if study.domain else usual, pd.DataFrame())
+    paid = next(method for method in study.methods if method.has_currencies)
+    for delta, epsilon in itertools.product(study.deltas, study.epsilons):
+        allowance_of(asked_release(under_zcdp(paid, delta), public, epsilon, study.sets))
 
 
 def grid(study: Study, data: str) -> Iterator[Point]:
@@ -169,7 +202,7 @@ def compute(point: Point, out: Path) -> float:
 
 def _figures(point: Point, out: Path) -> dict[tuple[str, str], float]:
     """Noise is seeded by the point; simulated samples by model, size and repeat, so that all methods see the same."""
-    method = known(METHODS[point.study])[point.method]
+    method = find_method(METHODS[point.study], point.method)
     source = SeededRandomness((point.study, point.seed, point.data, point.model, point.rows, point.repeat))
     drawing = source.child("noise", point.method, point.epsilon)
     if point.study == "voter":

@@ -11,7 +11,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from steps_engine.studies import paper
-from steps_engine.studies.methods import StudyMethod, known
+from steps_engine.studies.currencies import currencies
+from steps_engine.studies.methods import known
 from tasks.stores.files import disk_faults, temporary
 from tasks.studies.pictures import CAPTIONS, Pictures, as_bytes, simulation_pictures, styled, voter_pictures
 from tasks.studies.points import METHODS, Point, Study, read_points
@@ -24,7 +25,7 @@ MAKERS = {"voter": (voter_tables, voter_pictures), "simulation": (simulation_tab
 def report(study: Study, points: list[Point], out: Path) -> dict[str, Any]:
     """Write everything a reader needs, and answer with where it lies and the overview."""
     make_tables, make_pictures = MAKERS[study.name]
-    tables = make_tables(read_points(points, out))
+    tables = make_tables(read_points(points, out)) | _currencies(study)
     pictures = styled(make_pictures, tables)
     for name, table in tables.items():
         _replace(out / f"{name}.csv", table.to_csv(index=False).encode())
@@ -41,8 +42,14 @@ def report(study: Study, points: list[Point], out: Path) -> dict[str, Any]:
         "repeats": study.repeats,
         "methods": [method.name for method in study.methods],
         "epsilons": list(study.epsilons),
+        **({"deltas": list(study.deltas)} if study.deltas else {}),
         "figures": overview.astype(object).where(overview.notna(), None).to_dict("records"),
     }
+
+
+def _currencies(study: Study) -> Tables:
+    """Which ρ a method under zero-concentrated privacy spent at each (ε, δ); nothing where all are pure."""
+    return {"currencies": currencies(study.epsilons, study.deltas)} if study.deltas else {}
 
 
 def wide_utility(tables: Tables) -> pd.DataFrame:
@@ -63,13 +70,14 @@ def make_page(study: Study, tables: Tables, pictures: Pictures) -> str:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"number": _number, "whole": _whole}
-    registry: dict[str, StudyMethod] = known(METHODS[study.name])
+    registry = [*known(METHODS[study.name]).values(), *study.methods]
     return environment.get_template("study.html").render(
         study=study,
         source=paper.SOURCE,
         measures=paper.MEASURES,
-        titles={name: method.title for name, method in registry.items()},
+        titles={method.name: method.title for method in registry},
         utility=wide_utility(tables).to_dict("records") if "utility" in tables else [],
+        currencies=tables["currencies"].to_dict("records") if "currencies" in tables else [],
         classes=_cross_tables(tables["classes"]) if "classes" in tables else [],
         overview=tables["overview"].to_dict("records") if "overview" in tables else [],
         pictures={name: Markup(_inline(figure)) for name, figure in pictures.items()},  # our own drawings, labels escaped

@@ -8,7 +8,7 @@ import pandas as pd
 
 from steps_engine.evaluation.measures.association import CLASSES
 from steps_engine.studies import paper
-from steps_engine.studies.methods import SIMULATION, VOTER, known
+from steps_engine.studies.methods import SIMULATION, VOTER, StudyMethod, find_methods
 from steps_engine.studies.ranking import log_epsilon, ranks, scores
 from steps_engine.studies.simulation import TRUTHS, summarize
 
@@ -40,8 +40,12 @@ def _means(figures: pd.DataFrame) -> pd.DataFrame:
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     """By ε, then by the registry's order of methods."""
-    place = table["method"].map({name: i for i, name in enumerate(known(VOTER))})
+    place = table["method"].map(_places(VOTER, table))
     return table.assign(place=place).sort_values(["log_epsilon", "place"], kind="stable").drop(columns="place")
+
+
+def _places(listed: dict[str, StudyMethod], table: pd.DataFrame) -> dict[str, int]:
+    return {method.name: place for place, method in enumerate(find_methods(listed, list(table["method"].unique())))}
 
 
 def _utility(means: pd.DataFrame) -> pd.DataFrame:
@@ -91,6 +95,5 @@ def _overview(coefficients: pd.DataFrame, prediction: pd.DataFrame, keys: list[s
     chosen = {"bias": ("absolute", "mean"), "rmse": ("squared", "mean"), "coverage": ("coverage", "mean")}
     means = errors.groupby(keys, sort=False).agg(**chosen).reset_index()
     joined = means.assign(rmse=means["rmse"] ** 0.5).merge(prediction.rename(columns={"rmse": "prediction"}), on=keys)
-    place = {name: i for i, name in enumerate(known(SIMULATION))}
-    order = joined.assign(place=joined["method"].map(place), value=pd.to_numeric(joined["epsilon"]))
+    order = joined.assign(place=joined["method"].map(_places(SIMULATION, joined)), value=pd.to_numeric(joined["epsilon"]))
     return order.sort_values(["model", "rows", "value", "place"]).drop(columns=["place", "value"]).reset_index(drop=True)

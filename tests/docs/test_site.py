@@ -17,6 +17,7 @@ LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=\"([^\"]+)\"|<link
 BUILD = (sys.executable, "-m", "zensical", "build", "--strict")
 
 pytest.importorskip("zensical", reason="needs the extra that builds the site")
+pytestmark = pytest.mark.slow
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:

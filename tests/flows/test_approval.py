@@ -1,23 +1,34 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tests.flows.small import Small
+from tests.flows.conftest import steps_in
+from tests.flows.small import Small, make_small
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory, prefect_server) -> Small:
+    """A release that was drawn and waits for a person. Not to be changed."""
+    small = make_small(tmp_path_factory.mktemp("drawn"), rows=2_003)
+    small.write(more="approval: required\n")
+    steps = steps_in(small)
+    assert steps("budget", "grant", "small-people", "1", "--why", "a test").code == 0
+    said = steps("run", small.release, "--json")
+    assert said.code == 6 and said.json["exit_code"] == 6 and "steps approve small-1" in said.json["error"]
+    return small
 
 
 @pytest.fixture
-def waiting(small: Small, steps) -> Small:
-    """A release that was drawn and waits for a person."""
-    assert steps("budget", "grant", "small-people", "1", "--why", "a test").code == 0
-    small.write(more="approval: required\n")
-    said = steps("run", small.release, "--json")
-    assert said.code == 6 and said.json["exit_code"] == 6 and "steps approve small-1" in said.json["error"]
+def waiting(drawn: Small, small: Small) -> Small:
+    """The release that waits, with all it left, in a place of its own."""
+    shutil.copytree(drawn.folder, small.folder, dirs_exist_ok=True)
     return small
 
 

@@ -53,6 +53,7 @@ def _quote_a_record(*_):
         raise ValueError(f"{ROWS} rows, {STRANGER}") from error
 
 
+@pytest.mark.slow
 def test_the_scan_finds_what_an_unguarded_task_lets_slip(prefect_server: PrefectServer):
     from prefect import flow, task
 
@@ -68,6 +69,7 @@ def test_the_scan_finds_what_an_unguarded_task_lets_slip(prefect_server: Prefect
     assert any(secret.encode() in path.read_bytes() for path in files if path.is_file())
 
 
+@pytest.mark.slow
 def test_prefect_stores_no_pickle_of_ours(small: Small, steps, prefect_server: PrefectServer):
     before = set((PREFECT_HOME / "storage").glob("*"))
     assert steps("run", small.release).code == 3

@@ -25,6 +25,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", ["estimated", "invariant"])
 @pytest.mark.parametrize("method", METHODS)
 def test_an_empty_table_is_released_verified_and_evaluated(tmp_path, method, total):
@@ -53,6 +54,7 @@ def test_consistent_counts_of_which_no_listed_cell_holds_rows_are_read_back_as_t
     assert [len(layer) for layer in again.estimates] == [1, 3] and again.cells.whole.tolist() == [[1], [2]]
 
 
+@pytest.mark.slow
 def test_an_empty_table_with_cells_too_many_to_list_is_released(tmp_path):
     small = make_small(tmp_path, rows=0)
     (tmp_path / "dataset.yaml").write_text(DATASET.replace("rules:", f"{WIDE}rules:"))

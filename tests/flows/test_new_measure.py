@@ -91,6 +91,7 @@ def test_it_is_in_the_confidential_table_and_page_of_a_release_and_nowhere_in_it
     assert bundle and not [path for path in bundle if b"sizes" in path.read_bytes().lower()]
 
 
+@pytest.mark.slow
 def test_a_study_records_it_under_its_own_name(new_measure):
     from steps_engine.noise import SeededRandomness
     from steps_engine.studies.methods import VOTER, Original

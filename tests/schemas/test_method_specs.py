@@ -56,6 +56,42 @@ def test_a_mistake_in_a_method_is_told_with_its_place(tmp_path: Path, method: st
     assert said in str(refused.value) and "release.yaml, line" in str(refused.value)
 
 
+SEVERAL = """decomposition: tree
+  ordr: [a]
+  wild: 1
+  shares: [0, 1]
+  elect:
+    share: 2
+    lyers: 1
+    stop: 7
+  sets: {count: 0}"""
+TOLD = {
+    7: 'method.ordr: unknown key "ordr"; did you mean "order"?',
+    8: 'method.wild: unknown key "wild"; known here: decomposition, elect, order, sets, shares',
+    9: "method.shares: shares are positive numbers",
+    11: "method.elect.share: share is the part of ε spent on electing",
+    12: 'method.elect.lyers: unknown key "lyers"; did you mean "layers"?',
+    13: "method.elect.stop: Input should be a valid boolean",
+    14: "method.sets.count: Input should be greater than or equal to 1",
+}
+
+
+def test_all_mistakes_in_a_method_are_told_at_once_each_with_its_line(tmp_path: Path):
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("METHOD", SEVERAL))
+    with pytest.raises(SpecError) as refused:
+        load_release(tmp_path / "release.yaml")
+    told = str(refused.value).splitlines()
+    assert len(told) == len(TOLD), "a misspelt key that is needed is told once"
+    for line, text in TOLD.items():
+        assert any(each.startswith(f"{tmp_path / 'release.yaml'}, line {line}: {text}") for each in told), text
+
+
+def test_a_notebook_is_told_all_mistakes_at_once_too():
+    with pytest.raises(ValueError) as refused:
+        method_spec("tree", shares=[0], elect={"layers": 0, "wild": 1})
+    assert all(text in str(refused.value) for text in ("elect.layers", "elect.wild", "shares are positive numbers"))
+
+
 def test_lists_of_a_notebook_are_as_good_as_tuples():
     assert method_spec("tree", order=[["a", "b"], "c"], shares=[1, 2]) == method_spec(
         "tree", order=(("a", "b"), "c"), shares=(1, 2)

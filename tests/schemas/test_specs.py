@@ -314,6 +314,7 @@ def test_a_rule_looks_each_of_its_categories_up_and_compares_it_with_no_other():
     assert compared[1000] <= 11 * compared[100] < 11 * 100 * 10, "ten times the categories, a hundred times the comparisons"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ["categorical", "integer"])
 def test_a_rule_with_a_hundred_thousand_categories_loads(write, kind):

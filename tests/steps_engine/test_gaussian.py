@@ -261,6 +261,7 @@ def histogram(draw, repeats: int) -> Counter:
     return Counter(tuple(map(tuple, (where.tolist(), values.tolist()))) for where, values in (draw() for _ in range(repeats)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variance", "threshold"), [("2", 2), ("1/2", 1), ("9", 5)])
 def test_kept_cells_have_the_joint_law_of_drawing_every_cell(variance, threshold):
     variance, cells, repeats = Fraction(variance), 3, 6000

@@ -10,14 +10,13 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import cost_of
-from steps_engine.accounting.measures import PURE
+from steps_engine.accounting.measures import PURE, ZCDP
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import no_codes
@@ -29,15 +28,29 @@ LAYERS = 2  # elections on a path
 LARGEST_GROUP = 3  # predecessors that one split takes together
 MOST_CANDIDATES = 500  # splits that compete at a node
 MOST_CELLS = 2**24  # of the table that an election counts for one split
-ELECTION_SHARE = Fraction(3, 10)
-TOTAL_SHARE = Fraction(1, 50)  # for the first draw of n̂ where expected_rows is not public
-ORDER_SHARE = Fraction(1, 10)  # of what is left, where the order is elected
 SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by less than 2, up or down
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
 ASSUMED_ROWS = 10**5  # for the estimates below where expected_rows is not public
 SECONDS_PER_SCORE, SECONDS_PER_VALUE = 1.5e-9, 1.5e-7  # CPU, measured: benchmarks/wide.py
 BYTES_PER_VALUE, BYTES_PER_BLOCK_VALUE, BYTES_PER_ROW = 8, 5, 40
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What of a budget does not go into histograms."""
+
+    elections: Fraction  # of a tree's
+    order: Fraction  # of all, where the order is elected
+    total: Fraction  # of all, for the first draw of n̂ where expected_rows is not public
+
+
+# A/x + B/(1−x) is least at odds x/(1−x) = √(A/B), A/√x + B/√(1−x) at odds ∛(A/B)²: with noise ∝ 1/√ρ, and elections cheaper
+# beside counts, less of ρ than of ε is best spent on what is no histogram (docs/lab/currencies.md).
+PARTS = {
+    PURE.name: Parts(elections=Fraction(3, 10), order=Fraction(1, 10), total=Fraction(1, 50)),
+    ZCDP.name: Parts(elections=Fraction(1, 5), order=Fraction(1, 20), total=Fraction(1, 200)),
+}
 
 
 @dataclass(frozen=True)
@@ -66,13 +79,17 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         draws=tuple(draws),
         memory_bytes=_memory(domain),
         seconds=_seconds(domain, order, depths, method.sets.count),
-        election=_election(domain, order, allowance.electing),
+        election=_election(domain, order, allowance),
     )
 
 
 def cascade_spec(release: Release) -> CascadeSpec:
     assert isinstance(release.spec.method, CascadeSpec)
     return release.spec.method
+
+
+def parts_of(allowance: Allowance) -> Parts:
+    return PARTS[allowance.measure.name]
 
 
 def _seconds(domain: Domain, order: tuple[int, ...], depths: list[int], sets: int) -> float:
@@ -113,12 +130,12 @@ def _total_draw(domain: Domain, total: str, allowance: Allowance) -> list[Draw]:
     """n̂ for growing the trees: free where it is public, else the first draw with its own share."""
     if domain.expected_rows is not None or total != "estimated":
         return []
-    return [allowance.count("total", TOTAL_SHARE * allowance.total, layer=0, set_=None)]
+    return [allowance.count("total", parts_of(allowance).total * allowance.total, layer=0, set_=None)]
 
 
 def _order_draws(attributes: int, allowance: Allowance) -> list[Draw]:
     """One election for every place but the last. They belong to no tree: all trees stand in the order they make."""
-    each = ORDER_SHARE * allowance.total / max(attributes - 1, 1)
+    each = parts_of(allowance).order * allowance.total / max(attributes - 1, 1)
     places = range(attributes - 1)
     return [allowance.election(f"order: election {place}", each, SPREAD, layer=place) for place in places]
 
@@ -130,7 +147,7 @@ def order_draws(plan: Plan) -> tuple[Draw, ...]:
 
 def _tree_draws(name: str, layers: int, cost: Fraction, allowance: Allowance) -> list[Draw]:
     """Elections serve all sets; the histogram of a leaf gets what its path's elections have left."""
-    each = ELECTION_SHARE * cost / layers if layers else Fraction(0)
+    each = parts_of(allowance).elections * cost / layers if layers else Fraction(0)
     draws = [allowance.election(f"{name}: election {layer}", each, SPREAD, layer=layer, tree=name) for layer in range(layers)]
     for set_ in allowance.served:
         for held in range(min(1, layers), layers + 1):
@@ -165,14 +182,12 @@ def _layers(
     return tuple(rows)
 
 
-def _election(
-    domain: Domain, order: tuple[int, ...], mechanism: Literal["permute_and_flip", "exponential"]
-) -> ElectionPlan | None:
+def _election(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> ElectionPlan | None:
     if len(order) == 1:
         return None
     must_be_expected(domain.expected_rows)
     return ElectionPlan(
-        utility="dependence", what="groups", mechanism=mechanism, layers=LAYERS, share=ELECTION_SHARE,
+        utility="dependence", what="groups", mechanism=allowance.electing, layers=LAYERS, share=parts_of(allowance).elections,
         candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1,
     )  # fmt: skip
 

@@ -25,6 +25,16 @@ def evaluation():
     return evaluate(table, [other, table], SeededRandomness(1), Options("logistic", null=2), regression)
 
 
+@pytest.fixture(scope="module")
+def confidential(evaluation) -> str:
+    return render_evaluation(evaluation, "A", confidential=True)
+
+
+@pytest.fixture(scope="module")
+def public(evaluation) -> str:
+    return render_evaluation(evaluation, "A", confidential=False)
+
+
 def test_scripts_find_the_keys_they_rely_on(evaluation):
     found = json.loads(json.dumps(evaluation.as_json(), allow_nan=False))
     assert 0 < found["specks"]["ks"] < 1 and found["specks"]["null_ks"] > 0
@@ -40,26 +50,24 @@ def test_one_seed_gives_one_evaluation(evaluation):
     assert again.as_json() == evaluation.as_json()
 
 
-def test_a_confidential_page_says_so_in_its_first_line(evaluation):
-    page = render_evaluation(evaluation, "Evaluation", confidential=True)
-    first = page.splitlines()[0]
+def test_a_confidential_page_says_so_in_its_first_line(confidential, public):
+    first = confidential.splitlines()[0]
     assert all(words in first for words in ("confidential records", "without paying", "breaks", "must stay inside"))
-    assert '<div class="warning"' in page
-    assert "must stay inside" not in render_evaluation(evaluation, "Evaluation", confidential=False)
+    assert '<div class="warning"' in confidential
+    assert "must stay inside" not in public
 
 
-def test_the_page_fetches_nothing(evaluation):
-    page = render_evaluation(evaluation, "Evaluation", confidential=False)
-    assert not re.search(r"<(script|link|img|iframe)\b|@import|url\(\s*['\"]?(?!#)", page)
-    assert set(re.findall(r'(?:href|src)="([^#"][^"]*)"', page)) == set()
+def test_the_page_fetches_nothing(public):
+    assert not re.search(r"<(script|link|img|iframe)\b|@import|url\(\s*['\"]?(?!#)", public)
+    assert set(re.findall(r'(?:href|src)="([^#"][^"]*)"', public)) == set()
 
 
-def test_equal_evaluations_give_equal_pages(evaluation):
-    assert render_evaluation(evaluation, "A", confidential=True) == render_evaluation(evaluation, "A", confidential=True)
+def test_equal_evaluations_give_equal_pages(evaluation, confidential):
+    assert render_evaluation(evaluation, "A", confidential=True) == confidential
 
 
-def test_the_page_holds_all_four_pictures(evaluation):
-    assert render_evaluation(evaluation, "A", confidential=True).count("<svg") == 4
+def test_the_page_holds_all_four_pictures(confidential):
+    assert confidential.count("<svg") == 4
 
 
 def test_hostile_names_are_shown_as_text():

@@ -101,6 +101,7 @@ def test_full_cells_do_not_pay_for_empty_ones():
     assert crude[full].mean() < 47
 
 
+@pytest.mark.slow
 def test_sets_of_one_measurement_differ_as_much_as_the_noise_leaves_open():
     """A handful of cells must not look certain: 95% intervals from the between-set variance cover the exact counts."""
     shape, exact = domain(2, 3), np.array([40, 0, 7, 12, 90, 3])

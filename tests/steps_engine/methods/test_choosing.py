@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -15,9 +16,9 @@ from steps_engine.noise import SeededRandomness, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
 
 
-def asked(*sizes: int, rows: int | None = 10_000, epsilon: str = "1", **method):
+def asked(*sizes: int, rows: int | None = 10_000, epsilon: str = "1", delta: str | None = None, **method):
     shape = domain(*sizes).model_copy(update={"expected_rows": rows})
-    return release(shape, method_spec(**method), epsilon)
+    return release(shape, method_spec(**method), epsilon, **({"delta": Decimal(delta)} if delta else {}))
 
 
 def predicted(spec) -> dict[str, float]:
@@ -41,6 +42,29 @@ def test_what_is_predicted_to_be_best_is_taken(spec, best):
     assert plan.decomposition == best
     found = {each.decomposition: each.predicted_error for each in plan.considered}
     assert found[best] == min(found.values()) and {"flat", "cascade"} <= set(found)
+
+
+PAID = {
+    "few cells": (asked(2, 2, 5, 6, epsilon="0.2", delta="1e-9"), "flat"),
+    "many cells, little budget": (asked(*[2] * 15, 14, delta="1e-9"), "cascade"),
+    "many cells, much budget": (asked(*[2] * 15, 14, epsilon="30", delta="1e-9"), "tree"),
+    "more cells than can be held": (asked(*[100] * 12, epsilon="20", delta="1e-9"), "cascade"),
+    "unknown rows": (asked(2, 3, rows=None, delta="1e-9"), "cascade"),
+}
+
+
+@pytest.mark.parametrize("spec, best", PAID.values(), ids=PAID)
+def test_under_zcdp_what_is_predicted_to_be_best_is_taken(spec, best):
+    plan = make_plan(spec)
+    assert (plan.measure, plan.decomposition) == ("zcdp", best)
+    found = {each.decomposition: each.predicted_error for each in plan.considered}
+    assert found[best] == min(found.values())
+
+
+def test_many_draws_gain_from_zcdp_and_a_single_one_does_not():
+    sizes = [2] * 15
+    pure, zcdp = (predicted(asked(*sizes, delta=delta)) for delta in (None, "1e-9"))
+    assert zcdp["cascade"] < pure["cascade"] and zcdp["flat"] > pure["flat"]
 
 
 def test_what_is_taken_is_what_asking_for_it_by_name_gives():

@@ -89,6 +89,7 @@ def test_intervals_of_the_sample_itself_cover_the_truth_about_95_times_in_100():
     assert 0.9 < coverage(SIMULATION["original"]) < 0.985
 
 
+@pytest.mark.slow
 def test_intervals_from_shared_sets_cover_the_truth_about_95_times_in_100():
     assert 0.9 < coverage(SIMULATION["steps-shared"], "2", 10_000, 25) < 0.985
 
@@ -97,6 +98,7 @@ class CombinedAsSplit(StudyMethod):
     combining = "split"
 
 
+@pytest.mark.slow
 def test_control_combining_shared_sets_as_if_split_does_not_cover():
     shared = SIMULATION["steps-shared"]
     assert coverage(CombinedAsSplit(shared.name, shared.title, shared.kind, shared.settings), "1", 10_000, 25) < 0.85

@@ -112,7 +112,7 @@ def test_the_page_says_rho_where_rho_is_paid(method: dict):
     plan, page = made(method)
     text = text_of(page)
     assert f"ρ = {plan.rho} at most, for each person: ε = 1 at δ = 10⁻⁹" in text
-    assert guarantee_of(plan).sentence in text and "What ρ means for one person" in text
+    assert guarantee_of(plan).sentence.replace("1e-9", "10⁻⁹") in text and "What ρ means for one person" in text
     assert "share of ε" not in text.lower() and "Share of ρ" in text
     assert f"ρ = {plan.rho} for this release" in text and f"ρ = {plan.rho} left" in text
     assert "= ε, exactly" not in text and f"make ρ = {plan.rho}, exactly" in text

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from tasks.publishing import bundle
 from tasks.publishing import publication as publishing
 from tasks.publishing.publication import charge_proof, preview, publish, published_heads
 from tasks.stores.artifacts import Reference, Store
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
 from tasks.stores.public_chain import public_chain
 from tasks.verify.bundle import holds, verify_bundle
 from tests.tasks.publishing import making
@@ -40,9 +43,18 @@ def _watch(event: str, arguments: tuple) -> None:
 sys.addaudithook(_watch)
 
 
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Everything up to publication, made once. Not to be changed."""
+    return make(tmp_path_factory.mktemp("drawn") / "home", a_release(POLL, GIVEN), some_counts(POLL, 4003))
+
+
 @pytest.fixture
-def made(tmp_path):
-    return make(tmp_path / "home", a_release(POLL, GIVEN), some_counts(POLL, 4003))
+def made(drawn, tmp_path):
+    """The same in a home of its own."""
+    shutil.copytree(drawn.home.path, tmp_path / "home")
+    home = Home(tmp_path / "home")
+    return replace(drawn, home=home, ledger=open_ledger(home))
 
 
 @pytest.fixture

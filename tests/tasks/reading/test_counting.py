@@ -168,6 +168,7 @@ def domain_and_table(draw):
     return domain, pa.table(columns)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(domain_and_table())
 def test_counting_in_duckdb_is_counting_with_a_dictionary(case):
@@ -258,6 +259,7 @@ def people(ids: list, ages: list) -> pa.Table:
 AGE = ({"name": "age", "kind": "integer", "bounds": (0, 9)},)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), min_size=1, max_size=30), st.integers(1, 3), st.randoms())
 def test_dropped_rows_depend_on_their_own_person_alone(rows, bound, random):

@@ -19,7 +19,7 @@ from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
 from tasks.reading.counting import UNFIT
-from tasks.reading.encoding_sql import cells_sql, keyed_rows
+from tasks.reading.encoding_sql import cells_sql, keyed_rows, words
 from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_source
@@ -93,6 +93,19 @@ def test_exactly_as_many_rows_are_demanded_by_validation_and_by_counting(ids, tm
     assert count_cells(release, confidential).count.sum() == len(encode(rows_of([2, 1, 1, 2]), domain)) == 4
 
 
+@pytest.mark.parametrize("ids", [[1, 1, 2, 2, 2], [1, 1, 2], pd.array([1, 1, None], "Int64")], ids=["more", "fewer", "nobody"])
+def test_whoever_is_protected_is_called_so_when_rows_are_refused(ids, tmp_path, confidential):
+    domain = make_domain(AGE, column="id", rows_per_person=2, exactly=True, who="household")
+    rows_of(ids).to_parquet(tmp_path / "records.parquet", index=False)
+    with pytest.raises(DataInvalid, match="fail validation"):
+        validate_records(make_release(tmp_path / "records.parquet", domain), confidential)
+    page = (confidential / "validation.html").read_text(encoding="utf-8")
+    assert "every record names its household" in page and "every household has exactly 2 records" in page
+    assert "person" not in page
+    with pytest.raises(DataInvalid, match="one household"):
+        encode(rows_of(ids), domain)
+
+
 def test_a_person_whose_rows_lie_in_several_files_is_counted_as_one(tmp_path):
     domain, home = make_domain(AGE, **UNITS["forbid three"]), Home(tmp_path / "home")
     release = make_release(tmp_path / "records", domain)
@@ -157,6 +170,7 @@ def is_unbiased(keep: Callable[[pd.DataFrame, Domain, bytes], Counter], ages: li
     return bool(statistic < chi2.isf(1e-6, len(expected) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ages, bound", [(list(range(10)), 3), (list(range(10)), 1), ([0, 0, 0, 1], 1), ([0, 0, 0, 1, 2], 2)])
 def test_the_rows_that_stay_are_distributed_as_the_rows_there_were(ages, bound):
     assert is_unbiased(counted, ages, bound) and is_unbiased(in_memory, ages, bound)
@@ -174,6 +188,16 @@ def test_counting_keeps_the_rows_that_encoding_keeps_in_any_order_of_rows(rows, 
     frame = pd.DataFrame(rows, columns=["id", "age"]).astype({"id": kind})
     shuffled = frame.iloc[random.sample(range(len(frame)), len(frame))]
     assert counted(frame, domain) == counted(shuffled, domain) == in_memory(frame, domain, bytes(32))
+
+
+def test_the_same_rows_stay_where_a_cell_takes_several_words():
+    attributes = [{"name": f"a{j}", "kind": "integer", "bounds": (0, 9)} for j in range(40)]
+    domain, random = make_domain(attributes, column="id", rows_per_person=2, excess="drop"), np.random.default_rng(1)
+    assert len(words(domain)) > 1
+    some = random.integers(0, 10, (7, 40))[random.integers(0, 7, 300)]  # equal rows within a person too
+    frame = pd.DataFrame(some, columns=list(domain.names)).assign(id=random.integers(0, 60, 300))
+    kept = counted(frame, domain)
+    assert kept == in_memory(frame, domain, bytes(32)) and kept.total() < 300
 
 
 @settings(max_examples=15, deadline=None)

@@ -133,6 +133,8 @@ def test_a_stopped_crew_takes_no_more_work():
         (["voter", "--epsilon", "0"], "positive"),
         (["simulation", "--epsilon=-2"], "positive"),
         (["voter", "--repeats", "0"], "--repeats"),
+        (["voter", "--delta", "0"], "delta must be above 0"),
+        (["voter", "--delta", "0.1"], "far below one in all"),
         (["elsewhere"], "elsewhere"),
     ],
 )

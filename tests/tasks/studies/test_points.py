@@ -94,6 +94,7 @@ def test_a_half_written_point_of_a_killed_run_is_swept_away(tmp_path):
     assert list((tmp_path / "points").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_simulation_leaves_tables_pictures_and_one_page_that_fetches_nothing(tmp_path):
     study = tiny()
     points = list(grid(study, prepare(study, tmp_path)))
@@ -132,6 +133,67 @@ def test_the_voter_study_end_to_end_on_a_small_file(tmp_path):
     assert len(coefficients) == 32
 
 
+@pytest.mark.slow
+def test_the_voter_study_in_both_measures_ranks_zcdp_as_if_it_had_entered_alone(tmp_path):
+    youth_voter(3_000, SeededRandomness(5)).to_parquet(tmp_path / "voters.parquet")
+    files = {"data": str(tmp_path / "voters.parquet"), "domain": str(EXAMPLE)}
+    study = ask("voter", repeats=1, epsilon=["1"], method=["privbayes", "cascade"], delta=["1e-9"], **files)
+    points = list(grid(study, prepare(study, tmp_path / "out")))
+    for point in points:
+        compute(point, tmp_path / "out")
+    found = {row["method"]: row for row in report(study, points, tmp_path / "out")["figures"]}
+    assert list(found) == ["privbayes", "privbayes-zcdp-1e-9", "cascade", "cascade-zcdp-1e-9"]
+    assert found["privbayes"]["ks rank"] == 1 and found["privbayes"]["paper ks"] == 0.272
+    assert found["privbayes-zcdp-1e-9"]["paper ks"] is None and found["privbayes-zcdp-1e-9"]["ks rank"] in (1, 2)
+    for picture in ("ks.svg", "index.html"):
+        assert "cascade, zCDP at δ = 1e-9" in (tmp_path / "out" / picture).read_text()
+
+
+def test_points_finished_before_there_was_a_second_measure_are_found():
+    """Their names, written down then."""
+    assert Point("voter", "steps-2", "1", 1, 5, 1, "data").key == "71f2029c266ba5d0349584ef361f0492"
+    assert Point("voter", "bootstrap", "", 1, 5, 1, "data").key == "4e6b0e31ec8c4a4050c127cb2b24746d"
+    old = Point("simulation", "cascade-shared", "0.5", 2, 4, 1, "", 1, 4_000)
+    assert old.key == "086509020aee3909e2483d1069912138"
+
+
+def test_the_measure_and_its_delta_are_part_of_a_point():
+    points = [Point("voter", f"steps-2{rest}", "1", 1, 5, 1, "data") for rest in ("", "-zcdp-1e-9", "-zcdp-1e-12")]
+    assert len({point.key for point in points}) == 3
+    assert points[1].name == "steps-2-zcdp-1e-9, ε 1, repeat 1"
+
+
+def test_with_delta_a_study_holds_both_measures_and_the_pure_points_are_the_same():
+    alone, both = (list(grid(ask("simulation", repeats=1, delta=delta), "")) for delta in (None, ["1e-9"]))
+    assert {point.key for point in alone} < {point.key for point in both}
+    added = {point.method for point in both} - {point.method for point in alone}
+    unpaid = {"steps-printed", "original"}
+    assert added == {f"{point.method}-zcdp-1e-9" for point in alone if point.method not in unpaid}
+
+
+def test_a_study_of_both_measures_says_which_is_which(tmp_path):
+    study = tiny(delta=["1e-9"])
+    points = list(grid(study, prepare(study, tmp_path)))
+    for point in points:
+        compute(point, tmp_path)
+    answer = report(study, points, tmp_path)
+    assert answer["methods"] == ["steps", "steps-zcdp-1e-9", "original"] and answer["deltas"] == ["1e-9"]
+    assert [row["method"] for row in answer["figures"]].count("steps-zcdp-1e-9") == 4
+    page, said = (tmp_path / "index.html").read_text(), (tmp_path / "currencies.csv").read_text()
+    assert said == "epsilon,delta,rho\n2,1e-9,0.056130501\n"
+    assert "steps, zCDP at δ = 1e-9" in page and "ε = 2 at δ = 1e-9: ρ = 0.056130501" in page
+
+
+def test_a_pure_study_does_not_speak_of_a_second_measure(tmp_path):
+    study = tiny()
+    points = list(grid(study, prepare(study, tmp_path)))
+    for point in points:
+        compute(point, tmp_path)
+    answer = report(study, points, tmp_path)
+    assert "deltas" not in answer and not (tmp_path / "currencies.csv").exists()
+    assert "zCDP" not in (tmp_path / "index.html").read_text()
+
+
 BAD = {
     "study": ({"name": "nothing"}, "no study 'nothing'"),
     "method": ({"name": "voter", "method": ["stepz"]}, "no method 'stepz'.*steps-2"),
@@ -139,6 +201,12 @@ BAD = {
     "negative": ({"name": "voter", "epsilon": ["-1"]}, "positive"),
     "word": ({"name": "voter", "epsilon": ["much"]}, "plain number"),
     "nan": ({"name": "voter", "epsilon": ["nan"]}, "positive"),
+    "delta 0": ({"name": "voter", "delta": ["0"]}, "above 0"),
+    "a word as delta": ({"name": "voter", "delta": ["small"]}, "plain number"),
+    "a delta that is not far below one in all rows": ({"name": "voter", "delta": ["1e-5"]}, "far below one in all"),
+    "an epsilon that is no rho at delta": ({"name": "voter", "epsilon": ["0.0001"], "delta": ["1e-9"]}, "least that can be"),
+    "delta for a yardstick": ({"name": "voter", "method": ["bootstrap"], "delta": ["1e-9"]}, "Leave --delta out"),
+    "delta for printed equations": ({"name": "voter", "method": ["flat-printed-zcdp-1e-9"]}, "Ask for flat-printed"),
     "repeats": ({"name": "voter", "repeats": 0}, "at least 1"),
     "data alone": ({"name": "voter", "data": "x.csv"}, "go together"),
     "simulation with data": ({"name": "simulation", "data": "x.csv", "domain": "d.yaml"}, "own data"),

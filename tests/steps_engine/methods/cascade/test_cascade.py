@@ -312,6 +312,7 @@ def test_missing_values_numbers_and_dates_come_back_as_records():
     assert np.abs(np.bincount(again[:, 1], minlength=5) - np.bincount(codes[:, 1], minlength=5)).max() <= 4
 
 
+@pytest.mark.slow
 def test_a_hundred_attributes_are_no_trouble():
     of = domain(*[2] * 100, expected_rows=1000)
     codes = np.repeat(np.random.default_rng(0).integers(0, 2, (1000, 50)), 2, axis=1)

@@ -150,6 +150,7 @@ def outcomes(draw, trials: int) -> Counter:
     return Counter(draw(randomness) for _ in range(trials))
 
 
+@pytest.mark.slow
 @every_measure
 def test_sanitizing_sampled_cells_is_sanitizing_all_of_them_and_keeping_what_reaches_the_threshold(privacy):
     shape = domain(2, 2, 2, rules=(never(x0=1, x1=0, x2=0),))
