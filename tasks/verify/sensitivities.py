@@ -28,6 +28,7 @@ ELECTIONS: Mapping[tuple[str, str], int] = {
     ("aic", "groups"): 4,  # mean(first) − mean(last): each mean moves as one score does, so the difference twice as far
     ("bic", "groups"): 4,  # as aic
     ("uneven", "groups"): 4,  # as aic, from a score that moves within an interval of 2
+    ("misfit", "pairs"): 1,  # ½ Σ |n_ab − whole numbers that are public|: a row moves one term by 1, so a score by ½ up or down
     ("dependence", "groups"): 4,  # ½ Σ |n_xz − n_x·n_z/n| moves by less than 2 up for one candidate, down for another
 }
 
@@ -44,6 +45,9 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
     if plan.neighbours not in NEIGHBOURS:
         raise NotKnown(f"neighbouring relation {plan.neighbours!r} is not known to this verifier")
     rows, times = plan.rows_per_person, NEIGHBOURS[plan.neighbours]
+    if draw.of is not None and draw.mechanism in COUNTING:
+        # Per unit of the contrast's length, which is the same for every row: lengths of rows that go and come add up at most.
+        return COUNTING[draw.mechanism](times * rows, 1)
     if draw.kind == "count" and draw.mechanism in COUNTING:
         return COUNTING[draw.mechanism](rows, times)
     if draw.kind == "election" and draw.mechanism in ELECTING and plan.election is not None:

@@ -33,6 +33,7 @@ FEWEST_GROUPS = 6  # but never needs more than this part of the rows
 SMALL = 3  # attributes of so few categories are not grouped
 STRONGEST, DECAY = 0.25, 5.0  # the part of the rows that the strongest pair moves, and how fast the others fall off
 ASSUMED_ROWS = 10**5
+LEAST_ERROR = 1e-6  # of noise that is practically 0
 PARTS = [Fraction(k, 10) for k in range(1, 10)]
 MEAN_SIZE = 0.4  # ½·E|z| of a standard normal: what noise of standard deviation 1 in a cell adds to a distance
 BYTES_PER_VALUE, SECONDS_PER_ROW_AND_PAIR = 24, 2.5e-7
@@ -149,7 +150,7 @@ def _gain(sizes: np.ndarray, allowance: Allowance) -> np.ndarray:
 def _unit_error(allowance: Allowance, cost: float) -> float:
     """Standard deviation of the noise that a cost buys on what one row changes by 1."""
     draw = allowance.interaction("", Fraction(cost), of=(), tree="", set_=None)
-    return math.sqrt(contrast_noise(draw, ()).variance)
+    return max(math.sqrt(contrast_noise(draw, ()).variance), LEAST_ERROR)
 
 
 def pair_error(plan: Plan) -> float:

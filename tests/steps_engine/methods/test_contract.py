@@ -29,6 +29,8 @@ OPTIONS = {
     "cascade": {},
     "cascade, order elected": {"order": "elected"},
     "privbayes": {},
+    "pairs": {},
+    "pairs, elected": {"pairs": 1},
     "auto": {},
     "margins": {"first": 2},
 }
@@ -43,7 +45,9 @@ CASES = {
 }
 every_case = pytest.mark.parametrize(("name", "shape"), CASES.values(), ids=CASES)
 every_measure = pytest.mark.parametrize("measure", MEASURES)
-LISTED = {which: case for which, case in CASES.items() if not case[0].startswith(("privbayes", "margins"))}  # these draw rows
+LISTED = {
+    which: case for which, case in CASES.items() if not case[0].startswith(("privbayes", "margins", "pairs"))
+}  # these draw rows
 
 
 @pytest.fixture(autouse=True, scope="module")
