@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+from scipy import special
 
 from schemas.errors import SpecError
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
@@ -26,7 +27,7 @@ from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.structure import ROWS
 
 TOTAL_SHARE = Fraction(1, 50)  # of the margins' budget, for the number of rows
-VOTES = Fraction(1, 10)  # of the pairs' budget, where they are elected
+VOTES = {"pure": Fraction(3, 10), "zcdp": Fraction(1, 10)}  # of the pairs' budget, where they are elected
 SPREAD = Fraction(1)  # of a pair's score
 SIGMAS_PER_GROUP = 10.0  # a group of categories stands alone with so many standard errors of a pair's cell
 FEWEST_GROUPS = 6  # but never needs more than this part of the rows
@@ -59,9 +60,10 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     left = (1 - divided.margins) * allowance.total
     if divided.elected:
         draws += [
-            allowance.election(f"election {i + 1}", VOTES * left / divided.pairs, SPREAD, layer=i) for i in range(divided.pairs)
+            allowance.election(f"election {i + 1}", votes_of(allowance) * left / divided.pairs, SPREAD, layer=i)
+            for i in range(divided.pairs)
         ]
-        left *= 1 - VOTES
+        left *= 1 - votes_of(allowance)
     draws += _pair_draws(domain, method, divided, left / len(allowance.served), allowance)
     rows = min(domain.expected_rows or ASSUMED_ROWS, LARGEST_SET)
     return Outline(
@@ -111,7 +113,7 @@ def predicted_error(domain: Domain, allowance: Allowance, part: Fraction, pairs:
     margins = [margin_error(allowance, int(size), part * Fraction(each) / len(sizes)) / rows for size in sizes]
     margin = np.array([error / (1 + 2 * error) for error in margins])
     elected = pairs < len(a)
-    left = float(1 - part) * each * (1 - float(VOTES) if elected else 1.0)
+    left = float(1 - part) * each * (1 - float(votes_of(allowance)) if elected else 1.0)
     unit = _unit_error(allowance, left / pairs)
     groups = np.minimum(sizes, np.maximum(4, rows / (SIGMAS_PER_GROUP * unit)))
     noise = (
@@ -122,13 +124,31 @@ def predicted_error(domain: Domain, allowance: Allowance, part: Fraction, pairs:
     )
     lost = np.minimum((1 / groups - 1 / sizes)[a] + (1 / groups - 1 / sizes)[b], 1).mean()
     strength = STRONGEST * np.exp(-DECAY * (np.arange(len(a)) + 0.5) / len(a))
-    kept = strength[:pairs]
-    hit = np.ones(pairs)
+    chosen = np.ones(len(a))
     if elected:
-        vote = allowance.election("", Fraction(float(1 - part) * float(allowance.total)) * VOTES / pairs, SPREAD, layer=0)
-        hit = 1 / (1 + float(vote.scale) / rows * math.log(len(a)) / kept)
-    wrong = hit * (kept * noise + lost * kept**2) / (kept + noise) + (1 - hit) * kept
-    return float(1.2 * np.hypot(margin[a], margin[b]).mean() + (wrong.sum() + strength[pairs:].sum()) / len(a))
+        vote = allowance.election("", votes_of(allowance) * (1 - part) * allowance.total / pairs, SPREAD, layer=0)
+        chosen = chances(strength, float(vote.scale) / rows, pairs)
+    wrong = chosen * (strength * noise + lost * strength**2) / (strength + noise) + (1 - chosen) * strength
+    return float(1.2 * np.hypot(margin[a], margin[b]).mean() + wrong.mean())
+
+
+def chances(strength: np.ndarray, scale: float, pairs: int) -> np.ndarray:
+    """With which chance each of these is among so many winners of elections one after the other, about.
+
+    Elections by the exponential mechanism take the largest of scores plus Gumbel noise: those above a bar, found by halving.
+    """
+    low, high = -50 * scale - 1, float(strength.max()) + 50 * scale + 1
+    for _ in range(60):
+        bar = (low + high) / 2
+        chance = special.expit((strength - bar) / scale)
+        low, high = (bar, high) if chance.sum() > pairs else (low, bar)
+    found: np.ndarray = chance
+    return found
+
+
+def votes_of(allowance: Allowance) -> Fraction:
+    """The part of the pairs' budget that elects them."""
+    return VOTES[allowance.measure.name]
 
 
 def margin_error(allowance: Allowance, size: int, cost: Fraction) -> float:
@@ -263,5 +283,5 @@ def _election(divided: Division, allowance: Allowance, candidates: int) -> Elect
         return None
     return ElectionPlan(
         utility="misfit", what="pairs", mechanism=allowance.electing, layers=divided.pairs,
-        share=VOTES * (1 - divided.margins), candidates=candidates,
+        share=votes_of(allowance) * (1 - divided.margins), candidates=candidates,
     )  # fmt: skip
