@@ -201,8 +201,7 @@ def noise_of(draw: Draw) -> CountNoise:
 
 def contrast_noise(draw: Draw, sizes: Sequence[int]) -> CountNoise:
     """The noise in the contrast of a table of these sizes: a Gaussian's variance is per unit of its squared length."""
-    mechanism = COUNTS[draw.mechanism]
-    return CountNoise(mechanism, draw.scale * squared_length(sizes, mechanism is GAUSSIAN))
+    return CountNoise(COUNTS[draw.mechanism], draw.scale * squared_length(sizes, draw.mechanism == GAUSSIAN.name))
 
 
 def elect(draw: Draw, scores: np.ndarray, eligible: np.ndarray, randomness: noise.Randomness) -> np.ndarray:

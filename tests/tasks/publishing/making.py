@@ -17,7 +17,7 @@ from schemas import tables
 from schemas.budget import parse_nanos
 from schemas.identity import chain_hash, digest
 from schemas.manifest import Guarantee, LedgerProof, format_of, guarantee_of
-from schemas.plan import Plan, read_plan
+from schemas.plan import Draw, Plan, read_plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.accounting.composition import composition_of
@@ -157,7 +157,8 @@ def forge_charge(manifest: dict[str, Any], **charge: Any) -> None:
         del entry["measure"]
     forge_chain(manifest["ledger"])
     guarantee, proof = Guarantee.model_validate(manifest["guarantee"]), LedgerProof.model_validate(manifest["ledger"])
-    manifest["format"] = format_of(guarantee, proof)
+    draws = tuple(Draw.model_validate(draw) for draw in manifest["draws"])
+    manifest["format"] = format_of(guarantee, draws, proof)
 
 
 def forge_chain(proof: dict[str, Any]) -> None:

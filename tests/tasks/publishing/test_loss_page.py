@@ -68,7 +68,7 @@ def manifest_of(plan: Plan, measure: str | None, amount: int | None = None) -> M
     )  # fmt: skip
     proof = LedgerProof(charge=charge, previous="0" * 64, later=(), head_seq=3, head="0" * 64)
     return Manifest(
-        format=format_of(guarantee, proof), release=plan.release, population=plan.population, made_at="2026-11-20",
+        format=format_of(guarantee, plan.draws, proof), release=plan.release, population=plan.population, made_at="2026-11-20",
         guarantee=guarantee, composition=composition_of(plan), draws=plan.draws, plan_hash=plan.hash, spec_hash=plan.spec_hash,
         ledger=proof, code=Code(package="steps-release", version="0", commit=None, python="3", dependencies={}),
         files={"synthetic-1.parquet": FileFacts(sha256="a" * 64, size=1000)},

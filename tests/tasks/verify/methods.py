@@ -33,6 +33,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "cascade, order elected": {"decomposition": "cascade", "order": "elected"},
     "cascade, rows not public": {"decomposition": "cascade"},
     "privbayes": {"decomposition": "privbayes"},
+    "pairs": {"decomposition": "pairs", "pairs": "all"},
+    "pairs, elected": {"decomposition": "pairs", "pairs": 4},
 }
 
 

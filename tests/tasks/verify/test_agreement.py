@@ -47,7 +47,9 @@ def _counts(domain: Domain):
 
 
 @pytest.mark.parametrize("asked", ["ε", "ε at δ"])
-@pytest.mark.parametrize("name", ["groups", "cascade, rows not public", "cascade, order elected", "privbayes"])
+@pytest.mark.parametrize(
+    "name", ["groups", "cascade, rows not public", "cascade, order elected", "privbayes", "pairs", "pairs, elected"]
+)
 def test_a_person_with_three_rows_is_protected_through_the_whole_bundle(tmp_path, name, asked):
     release = release_of(name, 3, SETS["split"], **ASKED[asked], neighbours="substitute")
     made = make(tmp_path / "home", release, some_counts(domain_of(name), 400))
@@ -93,6 +95,7 @@ def methods(draw: st.DrawFn, attributes: int) -> dict[str, Any]:
                 {"decomposition": "cascade"},
                 {"decomposition": "cascade", "order": "elected"},
                 {"decomposition": "privbayes"},
+                {"decomposition": "pairs", "pairs": draw(st.sampled_from([None, "all", 1, 2]))},
             ]
         )
     )

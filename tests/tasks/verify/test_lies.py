@@ -311,7 +311,10 @@ def test_a_quarter_of_the_election_noise_is_found_when_the_planner_believes_in_i
     _quarter_of_the_noise(monkeypatch)
     planted = make_plan(made.release, SeededRandomness(7))
     honest = {draw.name: draw.scale for draw in made.plan.draws}
-    assert all(draw.scale == honest[draw.name] / (4 if draw.kind == "election" else 1) for draw in planted.draws)
+    wider = 1 + Fraction(1, 2**15)  # a spread below 1 is widened by what the grid may add
+    for draw in planted.draws:
+        quarter = honest[draw.name] / (4 if draw.kind == "election" else 1)
+        assert quarter <= draw.scale <= quarter * wider
     forge_plan(folder, made.home, lambda plan: plan.update(draws=[draw.model_dump(mode="json") for draw in planted.draws]))
     must_find(folder, "plan.json", f"one person can change it by {ELECTING[name]}")
 
