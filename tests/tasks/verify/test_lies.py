@@ -311,7 +311,9 @@ def test_a_quarter_of_the_election_noise_is_found_when_the_planner_believes_in_i
     _quarter_of_the_noise(monkeypatch)
     planted = make_plan(made.release, SeededRandomness(7))
     honest = {draw.name: draw.scale for draw in made.plan.draws}
-    assert all(draw.scale == honest[draw.name] / (4 if draw.kind == "election" else 1) for draw in planted.draws)
+    for draw in planted.draws:  # what the grid of scores adds to a spread below 1 is far less than a thousandth
+        parts = 4 if draw.kind == "election" else 1
+        assert honest[draw.name] / parts <= draw.scale < honest[draw.name] / parts * Fraction(1001, 1000)
     forge_plan(folder, made.home, lambda plan: plan.update(draws=[draw.model_dump(mode="json") for draw in planted.draws]))
     must_find(folder, "plan.json", f"one person can change it by {ELECTING[name]}")
 
