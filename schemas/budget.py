@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 UNIT = 1_000_000_000  # one ε, or one ρ, in nanos
 LARGEST = 10**6 * UNIT  # an ε or ρ of a million protects nobody; beyond it, a typing mistake
 LEAST_DELTA = Decimal("1e-300")  # below it, a double cannot hold it safely
+LARGEST_QUOTED = Decimal("0.00001")  # of a budget: at a larger δ its ε would look like protection
 DELTA_DIGITS = 15
 
 
@@ -60,6 +61,18 @@ class Asked(NamedTuple):
     delta: str | None
 
 
+def parse_quoted(value: Any) -> str:
+    """The δ at which a budget's ε is quoted: small enough that the ε means something for any population.
+
+    >>> parse_quoted("0.000001")
+    '1e-6'
+    """
+    delta = parse_delta(value)
+    if Decimal(delta) > LARGEST_QUOTED:
+        raise ValueError(f"delta {value} is too large to quote an ε at; write {LARGEST_QUOTED} or less, such as 1e-9")
+    return delta
+
+
 def parse_grant(epsilon: str | None, rho: str | None, delta: str | None) -> Asked:
     """A grant in ε, or in ρ with the δ at which its ε is quoted.
 
@@ -71,7 +84,7 @@ def parse_grant(epsilon: str | None, rho: str | None, delta: str | None) -> Aske
             f"epsilon {epsilon} and rho {rho} were both asked; a budget has one measure. Write EPSILON or --rho RHO"
         )
     if rho is not None:
-        return Asked("zcdp", parse_nanos(rho, "rho"), None if delta is None else parse_delta(delta))
+        return Asked("zcdp", parse_nanos(rho, "rho"), None if delta is None else parse_quoted(delta))
     if delta is not None:
         raise ValueError(f"delta {delta} was asked without rho; a budget in ε has none. Write --rho RHO or leave --delta out")
     if epsilon is None:

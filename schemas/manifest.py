@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho, parse_nanos, show_nanos
+from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.spec.domain import Name
@@ -221,7 +221,7 @@ def _once(plan: Plan) -> str:
 
 def _twice(plan: Plan) -> str:
     """By (ε, δ) for a removal and for an addition: by 2ε and (1 + e^ε)·δ."""
-    twice = show_nanos(2 * parse_nanos(plan.epsilon))
+    twice = f"{2 * Decimal(plan.epsilon):f}"
     each = f"a replacement is a removal and an addition at ε = {plan.epsilon}"
     if plan.measure == "pure":
         return f"differ by a factor of at most {factor(twice)} (2ε = {twice}, since {each} each)"

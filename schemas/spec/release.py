@@ -159,11 +159,16 @@ class Release(Strict):
     @model_validator(mode="after")
     def _delta_is_small(self) -> Self:
         asked, rows = self.spec.privacy, self.domain.expected_rows
-        if asked.delta is None or asked.delta_why is not None:
+        if asked.delta is None:
             return self
+        delta, found = Fraction(Decimal(asked.delta)), f"expected_rows: {rows}" if rows else "no expected_rows"
+        if delta >= Fraction(1, rows or 100):
+            raise SpecError(
+                f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; a δ of one in {rows or 100} or more '
+                "would allow to tell somebody's data whole, and no reason serves for that. Lower delta, to 1e-9 say."
+            )
         most = Fraction(1, 100 * rows) if rows else Fraction(1, 10**9)
-        if Fraction(Decimal(asked.delta)) > most:
-            found = f"expected_rows: {rows}" if rows else "no expected_rows"
+        if asked.delta_why is None and delta > most:
             raise SpecError(
                 f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee '
                 f"may fail for a {self.domain.unit.who}, so δ must be far below one in all: at most {float(most):.2g}. Lower "

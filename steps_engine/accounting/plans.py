@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from schemas.budget import UNIT, as_fraction, show_nanos
+from schemas.budget import LARGEST, UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
 from schemas.manifest import guarantee_of
 from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, lowest_format
@@ -179,13 +179,10 @@ def _cost(plan: Plan) -> str:
 
 
 def _must_be_sayable(plan: Plan) -> None:
-    """What is promised must have its sentence: one that cannot be written after the charge would cost and give nothing."""
-    try:
-        guarantee_of(plan)
-    except ValueError:
-        raise SpecError(
-            f"{_cost(plan)} promises an ε above a million at δ={plan.delta}: no protection at all. Lower it."
-        ) from None
+    """What is promised must be a promise, with a sentence that can be written after the charge."""
+    guarantee_of(plan)
+    if Fraction(plan.epsilon) * UNIT > LARGEST:
+        raise SpecError(f"{_cost(plan)} promises an ε above a million at δ={plan.delta}: no protection at all. Lower it.")
 
 
 def _must_be_drawable(plan: Plan) -> None:

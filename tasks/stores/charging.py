@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from schemas.budget import LARGEST, UNIT, parse_delta, show_nanos
+from schemas.budget import LARGEST, UNIT, parse_quoted, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
 from steps_engine.accounting.measures import PURE, ZCDP
@@ -94,7 +94,7 @@ def must_be_delta(delta: str | None, measure: str) -> None:
     if measure == "pure":
         raise SpecError(f"delta {delta} was asked for a budget in ε, which has none. Grant ρ, or leave delta out.")
     try:
-        written = parse_delta(delta)
+        written = parse_quoted(delta)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
     if written != delta:

@@ -48,11 +48,16 @@ def proved_epsilon(rho: Fraction, delta: Decimal, order: float) -> Decimal:
 
 
 def delta_problems(plan: Plan, domain: Domain) -> Iterator[str]:
-    """With a chance of δ the promise may fail for somebody: δ is far below one in all rows, or the plan says why not."""
-    if plan.delta is None or plan.delta_why is not None:
+    """With a chance of δ the promise may fail for somebody: δ is far below one in all rows, or the plan says why not.
+
+    No reason serves from one in all rows on: then somebody may be told whole.
+    """
+    if plan.delta is None:
         return
-    rows = domain.expected_rows
-    if Fraction(written_delta(plan.delta)) > Fraction(1, 100 * rows if rows else 10**9):
+    rows, delta = domain.expected_rows, Fraction(written_delta(plan.delta))
+    if delta >= Fraction(1, rows or 100):
+        yield f"δ={plan.delta} is one in {rows or 100} or more: that protects nobody, whatever the reason"
+    elif not (plan.delta_why or "").strip() and delta > Fraction(1, 100 * rows if rows else 10**9):
         expected = f"{rows} rows are expected" if rows else "it is not said how many rows are expected"
         yield f"δ={plan.delta}, and {expected}: that is not far below one in all of them, and the plan gives no reason"
 

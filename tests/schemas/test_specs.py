@@ -129,7 +129,8 @@ ZCDP = {
     "{rho: 0.0000000001, delta: 1e-9}": "line 4.*rho .* more than 9 decimals; write a whole number of 0.000000001",
     "{epsilon: 1, delta_why: because}": "line 4.*delta_why gives the reason for a delta; found none",
     "{epsilon: 1, delta: 1e-9, delta_why: ' '}": "line 4.*delta_why gives the reason for a delta; found an empty one",
-    "{epsilon: 1, delta: 0.001}": "delta: 1e-3 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
+    "{epsilon: 1, delta: 0.001, delta_why: x}": "delta: 1e-3 with expected_rows: 1000.*one in 1000 or more.*no reason serves",
+    "{epsilon: 1, delta: 0.0009}": "delta: 9e-4 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
     "{epsilon: 1, delta: 0.00002}": "delta: 2e-5 with expected_rows: 1000.*at most 1e-05",
 }
 
@@ -143,9 +144,9 @@ def test_a_guarantee_that_cannot_be_is_refused_with_what_was_asked_what_was_foun
 def test_a_delta_is_small_where_expected_rows_say_so_or_the_author_says_why(write):
     said = [
         load_release(write(RELEASE.replace("{epsilon: 0.10}", written)), "2026q4").spec.privacy
-        for written in ("{epsilon: 1, delta: 0.00001}", "{rho: 0.02, delta: 0.001, delta_why: a file that everybody has}")
+        for written in ("{epsilon: 1, delta: 0.00001}", "{rho: 0.02, delta: 0.0009, delta_why: a file that everybody has}")
     ]
-    assert [(each.measure, each.delta) for each in said] == [("zcdp", "1e-5"), ("zcdp", "1e-3")]
+    assert [(each.measure, each.delta) for each in said] == [("zcdp", "1e-5"), ("zcdp", "9e-4")]
     unknown = DATASET.replace("expected_rows: 1000\n", "")
     load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 1, delta: 1e-9}"), unknown), "2026q4")
     with pytest.raises(SpecError, match="delta: 1e-8 with no expected_rows in the dataset.*at most 1e-09"):

@@ -70,7 +70,8 @@ def test_epsilon_is_quoted_at_the_delta_of_the_last_grant_that_gave_one(ledger: 
         ("pure", "1e-9", "asked for a budget in ε"),
         ("zcdp", "0", "above 0"),
         ("zcdp", "1", "below 1"),
-        ("zcdp", "0.1", "must be written 1e-1"),
+        ("zcdp", "0.000001", "must be written 1e-6"),
+        ("zcdp", "1e-4", "too large to quote an ε at; write 0.00001 or less"),
         ("rdp", None, '"rdp" is none of pure, zcdp'),
     ],
 )

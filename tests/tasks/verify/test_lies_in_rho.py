@@ -33,7 +33,7 @@ HONEST: dict[str, tuple[str, int, dict[str, str], str]] = {
     "elected": ("elected", 1, RHO, "zcdp"),
     "elected, replaced": ("elected", 1, RHO | {"neighbours": "substitute"}, "zcdp"),
     "cascade": ("cascade", 1, {"epsilon": "1", "delta": "1e-9"}, "zcdp"),
-    "with a reason": ("flat", 1, {"rho": "0.02", "delta": "1e-3", "delta_why": "a study of public records"}, "zcdp"),
+    "with a reason": ("flat", 1, {"rho": "0.02", "delta": "2e-4", "delta_why": "a study of public records"}, "zcdp"),
     "pure, paid in ρ": ("elected", 1, {"epsilon": "0.7"}, "zcdp"),
     "pure": ("given", 1, {"epsilon": "0.7"}, "pure"),
 }
@@ -370,10 +370,11 @@ def test_a_delta_not_far_below_one_in_all_rows_is_found(copied):
     must_find_only(folder, "domain.json", "δ=1e-9, and 10000001 rows are expected: that is not far below one in all of them")
 
 
-def test_a_reason_for_a_large_delta_cannot_be_taken_away(copied):
+@pytest.mark.parametrize("reason", [None, "", " "])
+def test_a_reason_for_a_large_delta_cannot_be_taken_away(copied, reason):
     folder, made = copied("with a reason")
-    forge_plan(folder, made.home, lambda plan: plan.update(delta_why=None))
-    must_find_only(folder, "domain.json", "δ=1e-3, and 4000 rows are expected")
+    forge_plan(folder, made.home, lambda plan: plan.update(delta_why=reason))
+    must_find_only(folder, "domain.json", "δ=2e-4, and 4000 rows are expected")
 
 
 # Hostile numbers

@@ -131,7 +131,7 @@ def test_a_delta_far_below_one_in_all_rows_is_sound(delta, rows):
 
 
 @pytest.mark.parametrize(
-    ("delta", "rows"), [("2.50000000000001e-6", 4000), ("1.1e-9", None), ("1e-11", 10**10), ("9e-1", 1), ("1e-9", 2**53)]
+    ("delta", "rows"), [("2.50000000000001e-6", 4000), ("1.1e-9", None), ("1e-11", 10**10), ("9e-1", 1), ("1e-16", 2**53)]
 )
 def test_a_delta_not_far_below_one_in_all_rows_is_found_unless_the_plan_says_why(delta, rows):
     (text,) = _delta_problems(delta, rows)

@@ -103,7 +103,7 @@ SHAPE = domain(2, 2, 2)
 @pytest.mark.parametrize(("strength", "caught"), [(1, False), (12, True)])
 def test_elections_keep_their_epsilon_and_a_control_that_takes_twelve_times_as_much_is_caught(strength, caught):
     honest = make_plan(release(SHAPE, PRIVBAYES, "2"))
-    draws = tuple(d.model_copy(update={"epsilon": d.epsilon * strength}) for d in honest.draws)
+    draws = tuple(d.model_copy(update={"epsilon": d.epsilon * strength, "scale": d.scale / strength}) for d in honest.draws)
     plan = honest.model_copy(update={"draws": draws})
     bound = epsilon_lower_bound(torn_apart(plan, WITH, 1), torn_apart(plan, WITHOUT, 2))
     assert (bound > 0.5) == caught  # the first election has a quarter of ε = 2
