@@ -21,6 +21,7 @@ from steps_engine.inference.one_way import joined, smoothed
 from steps_engine.methods.pairs.plan import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL, pair_error
 from steps_engine.methods.pairs.structure import Margins, Pair, Structure, is_centred, one_way_draws, pair_draws, total_draws
 from steps_engine.noise import Randomness
+from steps_engine.scores import MOST_ROWS
 
 
 def build(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> Structure:
@@ -101,7 +102,7 @@ def misfits(structure: Structure, counts: Counts, pairs: tuple[Pair, ...]) -> li
     def score(pair: Pair) -> float:
         a, b = pair
         model = np.rint(total * np.outer(shares[a], shares[b])).astype(np.int64)
-        price = round(0.8 * error * (len(shares[a]) - 1) * (len(shares[b]) - 1))
+        price = min(round(0.8 * error * (len(shares[a]) - 1) * (len(shares[b]) - 1)), MOST_ROWS)
         return float(np.abs(_table(grouped, pair, structure.sizes) - model).sum() - price) / 2
 
     return in_parallel(score, pairs)

@@ -1,0 +1,143 @@
+"""Rows of pairs: quotas, the spanning tree, weights, rules and sets."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from schemas.spec.method import method_spec
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.counting import count_codes
+from steps_engine.domain.records import codes_of as codes_of_table
+from steps_engine.methods.pairs.estimate import estimate
+from steps_engine.methods.pairs.structure import total_draws
+from steps_engine.methods.pairs.synthesize import base_rows, by_quota, sample, spanning_tree, weights
+from steps_engine.methods.pairs.tables import read_measured
+from steps_engine.methods.run_in_memory import run
+from steps_engine.noise import SeededRandomness
+from tests.steps_engine.shapes import SHAPES, allowed_cells, counted, domain, release
+
+PLENTY = "100000"  # ε whose noise is nought
+
+
+def made(of, counts, epsilon=PLENTY, seed=0, privacy=None, **method):
+    asked = release(of, method_spec(decomposition="pairs", **method), epsilon, **(privacy or {}))
+    return run(asked, counts, SeededRandomness(seed))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_every_parent_gives_its_children_their_quota_up_to_one_row(rows):
+    rng = np.random.default_rng(rows)
+    parent, shares = rng.integers(0, 4, rows).astype(np.int8), rng.dirichlet(np.ones(6), 4)
+    shares[1, 2] = shares[3, 0] = 0
+    child = by_quota(parent, shares, SeededRandomness(rows))
+    found = np.zeros((4, 6))
+    np.add.at(found, (parent, child), 1)
+    wanted = shares / shares.sum(axis=1, keepdims=True) * np.bincount(parent, minlength=4)[:, None]
+    assert (np.abs(found - wanted) <= 1 + 1e-6).all() and not found[shares == 0].any()
+
+
+def test_which_rows_of_a_parent_get_a_category_is_drawn():
+    parent, shares = np.zeros(100, dtype=int), np.array([[0.5, 0.5]])
+    first, second = (by_quota(parent, shares, SeededRandomness(seed)) for seed in (1, 2))
+    assert first.sum() == second.sum() == 50 and (first != second).any()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_spanning_tree_is_the_best_of_all(seed):
+    pairs, worth = tuple(combinations(range(5), 2)), np.random.default_rng(seed).random(10)
+    chosen = spanning_tree(5, pairs, worth)
+    assert sum(worth[chosen]) == pytest.approx(max(sum(worth[list(each)]) for each in trees(5, pairs)))
+    assert list(worth[chosen]) == sorted(worth[chosen], reverse=True)
+
+
+def trees(attributes: int, pairs):
+    """Brute force: so many edges that reach everything."""
+    for edges in combinations(range(len(pairs)), attributes - 1):
+        reached = {0}
+        for _ in range(attributes):
+            reached |= {x for e in edges if set(pairs[e]) & reached for x in pairs[e]}
+        if len(reached) == attributes:
+            yield edges
+
+
+def test_pairs_that_were_not_measured_leave_a_forest():
+    assert spanning_tree(4, ((0, 1), (2, 3)), np.array([1.0, 2.0])) == [1, 0]
+    assert spanning_tree(3, (), np.zeros(0)) == []
+
+
+def misfit(structure, found, codes, weight) -> float:
+    total = 0.0
+    for (a, b), table in zip(structure.pairs, found.tables, strict=True):
+        cell = codes[:, a].astype(int) * structure.sizes[b] + codes[:, b]
+        total += np.abs(np.bincount(cell, weights=weight, minlength=table.size) / weight.sum() - table.ravel()).sum() / 2
+    return total / len(found.tables)
+
+
+def test_weights_bring_the_base_nearer_to_all_pairs_and_rows_follow_the_weights():
+    of = domain(3, 4, 2, 3, 2, expected_rows=5000)
+    released = made(of, counted(of, 5000))
+    structure, noisy = read_measured(of, released.plan, released.tables)
+    found = estimate(structure, noisy, 0, None)
+    base = base_rows(structure, found, found.information(structure.pairs), 20_000, SeededRandomness(1))
+    weight = weights(structure, found, base)
+    before, after = (misfit(structure, found, base, each) for each in (np.ones(len(base)), weight))
+    assert after < before / 3
+    taken = base[sample(base, weight, 5000, [0, 1, 2, 3, 4], structure.sizes, SeededRandomness(2))]
+    assert misfit(structure, found, taken, np.ones(5000)) < after + 0.02
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", PLENTY])
+@pytest.mark.parametrize("which", [name for name in SHAPES if "rule" in name])
+def test_rules_are_kept_whatever_the_noise(which, epsilon):
+    of = SHAPES[which]
+    codes = codes_of_table(made(of, counted(of, 400), epsilon).records[0], of)
+    assert {tuple(row) for row in codes.tolist()} <= set(allowed_cells(of))
+
+
+def test_shared_sets_differ_by_the_posterior_and_split_sets_by_measurements_of_their_own():
+    of = domain(2, 3, 3, expected_rows=2000)
+    counts = counted(of, 2000)
+    shared = made(of, counts, "1", sets={"count": 3, "budget": "shared"})
+    split = made(of, counts, "1", sets={"count": 3})
+    for released in (shared, split):
+        tables = [np.bincount(codes_of_table(r, of)[:, 1], minlength=3).tolist() for r in released.records]
+        assert len({tuple(table) for table in tables}) == 3
+    assert "noisy_2" not in shared.tables["noisy-counts"].column_names
+    one, other = (split.tables["noisy-counts"][f"noisy_{i}"].to_numpy() for i in (1, 2))
+    assert (one != other).mean() > 0.9
+
+
+def test_split_sets_follow_their_own_measurement_alone():
+    """The noise of the second measurement moves no row of the first set, given the groups and pairs."""
+    of = domain(2, 3, 3, expected_rows=2000)
+    released = made(of, counted(of, 2000), "1", sets={"count": 2})
+    structure, noisy = read_measured(of, released.plan, released.tables)
+    changed = [each.copy() for each in noisy]
+    for each in changed:
+        each[1].flat[0] += 300
+    assert estimate(structure, noisy, 0, None).tables[0] == pytest.approx(estimate(structure, changed, 0, None).tables[0])
+    assert estimate(structure, noisy, 1, None).tables[0] != pytest.approx(estimate(structure, changed, 1, None).tables[0])
+
+
+@pytest.mark.parametrize("total", ["public", "invariant", "estimated"])
+@pytest.mark.parametrize("sizes", [(2, 3), (1,), (4,), (3, 1)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_number_of_rows_that_is_known_is_kept(total, sizes, count):
+    of = domain(*sizes, expected_rows=300)
+    released = made(of, counted(of, 300), "1", privacy={"total": total, "neighbours": "substitute"}, sets={"count": count})
+    rows = [table.num_rows for table in released.records]
+    assert released.method.check(of, released.plan, released.tables).findings == ()
+    if total != "estimated" and max(sizes) > 1:
+        assert rows == [300] * count
+    error = np.sqrt(max(noise_of(draw).variance for draw in total_draws(released.plan))) if total_draws(released.plan) else 0
+    assert all(abs(each - 300) <= 8 * error + 1 for each in rows)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (1,), (5,), (120, 2)])
+def test_of_an_empty_table_there_are_few_rows_or_none(sizes):
+    of = domain(*sizes)
+    released = made(of, count_codes(np.zeros((0, len(sizes)), int)))
+    assert released.records[0].num_rows <= 1
