@@ -52,7 +52,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
         + (", all of them" if plan.election is None else f"; {len(structure.pairs)} pairs were elected privately")
         + ". Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
-        caption="A full arc: rows were first drawn given that attribute. A dashed one: another pair about as strong. On the right, "
+        caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "
         "how many categories an attribute has.",
         network=_network(structure, noisy),
         warning="Sets agree with pairs of attributes. What three or more attributes have in common beyond their pairs was not "
