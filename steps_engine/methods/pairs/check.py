@@ -5,7 +5,7 @@ Imports nothing of the planning: what a plan may say is not asked of the planner
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,9 @@ from steps_engine.domain.cells import Space
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.pairs.structure import Structure, one_way_draws, total_draws
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
-from steps_engine.methods.protocol import Tables
 
 
-def check(domain: Domain, plan: Plan, tables: Tables) -> Checked:
+def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked:
     found = Findings()
     if "tree" not in tables:
         return Checked(())
@@ -84,7 +83,7 @@ def _election_problems(structure: Structure) -> Iterator[str]:
         yield "pairs are elected by what margins alone misplace; the plan says otherwise"
 
 
-def _estimate_problems(structure: Structure, noisy: list[np.ndarray], tables: Tables) -> Iterator[str]:
+def _estimate_problems(structure: Structure, noisy: list[np.ndarray], tables: Mapping[str, pa.Table]) -> Iterator[str]:
     expected, given = estimates_table(structure, noisy), tables["consistent-counts"]
     for name in ("first", "second", "category", "second_group"):
         if not given[name].equals(expected[name]):
