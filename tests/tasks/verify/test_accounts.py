@@ -114,7 +114,7 @@ def test_any_sensitivity_below_the_tables_is_found(name, neighbours):
         must_say(changed(plan, place, sensitivity=lower), f"one person can change it by {draw.sensitivity}")
 
 
-@pytest.mark.parametrize(("utility", "what"), [key for key in ELECTIONS if key[0] != "dependence"])
+@pytest.mark.parametrize(("utility", "what"), [key for key in ELECTIONS if key[0] not in ("dependence", "misfit")])
 @pytest.mark.parametrize(("neighbours", "factor"), [("add_remove", 1), ("substitute", 2)])
 def test_the_table_has_the_sensitivity_that_the_planner_pays_for(utility, what, neighbours, factor):
     elect = {"layers": 2, "utility": utility, "what": what}
