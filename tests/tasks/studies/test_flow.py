@@ -134,7 +134,8 @@ def test_a_stopped_crew_takes_no_more_work():
         (["simulation", "--epsilon=-2"], "positive"),
         (["voter", "--repeats", "0"], "--repeats"),
         (["voter", "--delta", "0"], "delta must be above 0"),
-        (["voter", "--delta", "0.1"], "far below one in all"),
+        (["voter", "--delta", "0.1"], "no reason serves"),
+        (["voter", "--delta", "0.00001"], "far below one in all"),
         (["elsewhere"], "elsewhere"),
     ],
 )
