@@ -8,10 +8,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 PACKAGES := flows tasks steps_engine schemas
+SOLVE := pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11
+PEERS := dpmm==0.1.9
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export STEPS_HOME ?= .steps
 
-.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench docs ui lock lock-upgrade clean
+.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench bench-peers docs ui lock lock-upgrade lock-peers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +59,15 @@ audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 bench: setup ## ratios against numpy, OpenDP, DuckDB, scikit-learn and statsmodels, measured in one run
 	$(BIN)/python -m benchmarks
 
+bench-peers: setup .cache/peers/ready ## distances of margins beside MST and AIM, on the coded files in DATA=FOLDER; hours
+	$(BIN)/python -m benchmarks.peers $(DATA) $(ASKED)
+
+.cache/peers/ready: requirements-peers.lock
+	$(PYTHON) -c 'import sys; sys.exit("MST and AIM need Python 3.11: PYTHON=python3.11") if sys.version_info[:2] != (3, 11) else None'
+	$(PYTHON) -m venv .cache/peers
+	.cache/peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	touch $@
+
 docs: setup ## the documentation as a site that opens from the file system, in .cache/site; links checked
 	$(BIN)/python -m scripts.reference
 	$(BIN)/zensical build --strict -f mkdocs.yml
@@ -66,11 +77,13 @@ ui: setup ## Prefect's server and a worker on loopback, with everything in prefe
 	scripts/ui.sh
 
 lock: .cache/lock/bin/uv ## solve the dependencies: name, version and hash, without addresses; keeps the versions that still fit
-	$< pip compile --quiet --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
-		--python-version 3.11 --all-extras $(UPGRADE) pyproject.toml --output-file requirements.lock
+	$< $(SOLVE) --all-extras $(UPGRADE) pyproject.toml --output-file requirements.lock
 
 lock-upgrade: UPGRADE := --upgrade
 lock-upgrade: lock ## the same with the newest versions
+
+lock-peers: .cache/lock/bin/uv ## the same for what `make bench-peers` compares with: requirements-peers.lock
+	echo $(PEERS) | $< $(SOLVE) - --output-file requirements-peers.lock
 
 .cache/lock/bin/uv:
 	$(PYTHON) -m venv .cache/lock

@@ -24,7 +24,9 @@ BENCHMARKS = {
     "tree": ("tree", "measure", {}),
     "sparse cells": ("sparse", "measure", {}),
     "cascade": ("cascade", "measure", {"full": True}),
+    "pairs": ("pairs", "measure", {"full": True}),
     "SPECKS": ("specks", "measure", {}),
+    "currencies": ("currencies", "measure", {}),
     "counting": ("counting", "table", {}),
     "whole run": ("pipeline", "measure", {}),
 }

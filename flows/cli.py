@@ -94,11 +94,14 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 @main.command()
 @SPEC
 @PERIOD
+@click.option("--wanted", metavar="TEXT", help='Which budget this needs instead: "voted by age ±1%", or a formula with ±0.1.')
 @_answers
-def plan(release: Path, period: str | None) -> Answered:
+def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
     """What a release will draw, its expected error and its cost. Reads no data, charges nothing."""
     from flows.output import json_views, terminal
 
+    if wanted is not None:
+        return json_views.describe_wanted(release, period, wanted), terminal.wanted
     return json_views.describe_plan(_home(), release, period), terminal.plan
 
 

@@ -29,6 +29,7 @@ from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
 from tasks.specs import load_release, refusals_naming
 from tasks.stages.audit import must_be_current
+from tasks.stages.charge import must_be_payable
 from tasks.stages.finished import Finished, find_finished
 from tasks.stages.references import PlanReference
 from tasks.stores.home import Home
@@ -74,6 +75,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
+        must_be_payable(home, planned)
         validate(home, asked)
         cells = discretize(home, asked)
         try:

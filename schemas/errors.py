@@ -19,6 +19,17 @@ class SpecError(StepsError):
     exit_code = 2
 
 
+class KeyRefused(SpecError):
+    """A SpecError about one key, from the spec's top down: who reads the file can name the line."""
+
+    def __init__(self, text: str, *key: str) -> None:
+        super().__init__(text, *key)
+        self.key = key
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class BudgetRefused(StepsError):
     """The population's balance does not cover the plan."""
 

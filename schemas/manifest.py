@@ -9,12 +9,15 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
-from schemas.identity import chain_hash, digest
+from schemas.identity import PLAN_FORMAT, chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational, without
+from schemas.results import AnalysisResult
 from schemas.spec.domain import Name
 
 FORMAT: Final = "steps-release/2"
-FORMAT_3: Final = "steps-release/3"  # knows two measures, and interactions; a manifest has the lowest format that can say it
+FORMAT_3: Final = (
+    "steps-release/3"  # knows two measures, interactions and analyses; a manifest has the lowest format that can say it
+)
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -23,15 +26,23 @@ Whole = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 MECHANISMS = {
     "two_sided_geometric": "two-sided geometric noise (the exact discrete Laplace) on counts",
     "discrete_gaussian": "the exact discrete Gaussian on counts",
+    "max_norm": "noise by the largest change on numbers that are measured together (exact, in whole numbers)",
     "permute_and_flip": "permute-and-flip elections of the attribute that splits a node",
     "exponential": "exponential-mechanism elections of the attribute that splits a node",
 }
 
 
-ADDS_UP = (
-    "Nodes of one layer of a tree hold different people, so a layer costs what one of its nodes costs; "
-    "layers, trees, measurements and elections add up."
+_ADDS_UP = "layers, trees, measurements and elections add up."
+# Below format 3 as it was always written; somebody with several rows may stand in several nodes, which the other one knows.
+_ADDS_UP_2 = f"Nodes of one layer of a tree hold different people, so a layer costs what one of its nodes costs; {_ADDS_UP}"
+_ADDS_UP_3 = (
+    f"Nodes of one layer of a tree share no row, so a layer costs what a node with all rows of somebody costs; {_ADDS_UP}"
 )
+
+
+def adds_up(plan: Plan) -> str:
+    """Why the costs of a plan's draws make its cost."""
+    return _ADDS_UP_2 if plan.format <= PLAN_FORMAT else _ADDS_UP_3
 
 
 class Guarantee(Frozen):
@@ -137,6 +148,7 @@ class Manifest(Frozen):
     guarantee: Guarantee
     composition: Composition
     draws: tuple[Draw, ...]
+    analyses: tuple[AnalysisResult, ...] = ()
     plan_hash: Hash
     spec_hash: Hash
     ledger: LedgerProof
@@ -145,16 +157,20 @@ class Manifest(Frozen):
 
     @model_validator(mode="after")
     def _has_the_lowest_format(self) -> Self:
-        if self.format != format_of(self.guarantee, self.draws, self.ledger):
-            raise ValueError("a manifest has format 3 if it says a measure or an interaction, and format 2 otherwise")
+        if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses):
+            raise ValueError("a manifest has format 3 if it says a measure, an interaction or analyses, and format 2 otherwise")
         return self
+
+    @model_serializer(mode="wrap")
+    def _say_analyses(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return said(self) if self.analyses else without(said(self), "analyses")
 
 
 def format_of(
-    guarantee: Guarantee, draws: tuple[Draw, ...], ledger: LedgerProof
+    guarantee: Guarantee, draws: tuple[Draw, ...], ledger: LedgerProof, analyses: tuple[AnalysisResult, ...] = ()
 ) -> Literal["steps-release/2", "steps-release/3"]:
-    """The lowest format that can say what is promised, what was drawn and what was charged."""
-    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws)
+    """The lowest format that can say what is promised, what was drawn, what was charged, and what it was for."""
+    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses
     return FORMAT_3 if says_more else FORMAT
 
 

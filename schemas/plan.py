@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -40,21 +40,25 @@ def without(document: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in names}
 
 
+Table = tuple[str, ...]  # the attributes of a table
+
+
 class Draw(Frozen):
     """One use of a mechanism, its figures as exact fractions.
 
     Its scale is sensitivity / ε. Of a discrete Gaussian both are squares: Δ² of the L2 sensitivity, and σ² = Δ² / 2ρ.
     Where an interaction is measured, both are per unit of what one row changes: of the (squared) length of its contrast.
+    By the max norm, interactions of many tables get their noise together: one row changes each by 1 at most.
     Draws of one layer touch disjoint nodes (parallel composition); draws of different layers, sets and kinds add up.
     """
 
     name: str
     kind: Literal["election", "count"]
-    mechanism: Literal["two_sided_geometric", "discrete_gaussian", "permute_and_flip", "exponential"]
+    mechanism: Literal["two_sided_geometric", "discrete_gaussian", "max_norm", "permute_and_flip", "exponential"]
     layer: int  # of the nodes counted; for an election, of the nodes that are split
     set: int | None  # which synthetic set it serves; None serves all
     tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
-    of: tuple[str, ...] | Literal["elected"] | None = None  # the attributes whose interaction is measured, in place of counts
+    of: Table | tuple[Table, ...] | Literal["elected"] | None = None  # whose interaction is measured, in place of counts
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
     epsilon: Rational | None = None  # what it costs under pure differential privacy,
@@ -66,12 +70,26 @@ class Draw(Frozen):
     def _has_one_price(self) -> Self:
         if (self.epsilon is None) == (self.rho is None):
             raise ValueError("a draw costs epsilon or rho, one of them")
+        named = isinstance(self.of, tuple)
+        if self.is_joint != (named and any(isinstance(of, tuple) for of in self.of or ())) or (self.is_joint and not named):
+            raise ValueError("noise by the max norm is that of a list of tables, and no other noise is")
         return self
 
     @model_serializer(mode="wrap")
     def _say_the_price(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unsaid = ("epsilon" if self.epsilon is None else "rho", *(("of",) if self.of is None else ()))
         return without(said(self), *unsaid)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables whose interactions are measured, as far as the plan names them; () is the number of rows."""
+        if self.of is None or self.of == "elected":
+            return ()
+        return tuple(of for of in self.of if isinstance(of, tuple)) if self.is_joint else (cast(Table, self.of),)
+
+    @property
+    def is_joint(self) -> bool:
+        return self.mechanism == "max_norm"
 
     @property
     def cost(self) -> Fraction:
@@ -110,9 +128,38 @@ class Considered(Frozen):
     why: str
 
 
-def lowest_format(measure: str, draws: Iterable[Draw]) -> Literal[2, 3]:
-    """The lowest format that can say what is drawn, and what it costs."""
-    return FORMAT_3 if measure == "zcdp" or any(draw.of is not None for draw in draws) else PLAN_FORMAT
+class Analysis(Frozen):
+    """A table or a model that a release's author asked for, names resolved: all that fitting it needs."""
+
+    name: str
+    kind: Literal["table", "linear", "logistic"]
+    table: Table = ()
+    formula: str = ""
+    where: dict[str, tuple[str, ...]] = {}  # labels of the categories that rows must have
+    within: Rational | None = None
+
+
+class NeededTable(Frozen):
+    """A table of counts that an analysis depends on, and whether the plan measures all of it."""
+
+    of: Table
+    measured: bool
+
+
+class AnalysisPlan(Analysis):
+    """What is known of an analysis before data. Widths are halves of 95% intervals, for balanced independent attributes."""
+
+    needs: tuple[NeededTable, ...]
+    measured: bool
+    share: Rational  # of the budget, that pays for draws of its tables; such a draw may serve other tables too
+    expected_width: float | None  # of an average cell's share, or of the widest coefficient; None: nothing can be said
+    coefficients: dict[str, float] = {}  # the expected width of each
+
+
+def lowest_format(measure: str, draws: Iterable[Draw], analyses: Sequence[AnalysisPlan] = ()) -> Literal[2, 3]:
+    """The lowest format that can say what is drawn, what it costs, and what it is for."""
+    says_more = measure == "zcdp" or any(draw.of is not None for draw in draws) or analyses
+    return FORMAT_3 if says_more else PLAN_FORMAT
 
 
 KEYS_3 = ("measure", "rho", "delta", "delta_why", "order")  # that format 3 has and format 2 has not
@@ -142,6 +189,7 @@ class Plan(Frozen):
     election: ElectionPlan | None
     draws: tuple[Draw, ...]
     considered: tuple[Considered, ...] = ()
+    analyses: tuple[AnalysisPlan, ...] = ()
     memory_bytes: int
     seconds: float
     spec_hash: str
@@ -151,8 +199,8 @@ class Plan(Frozen):
         given = [name for name in ("rho", "delta", "order") if getattr(self, name) is not None]
         if given != (["rho", "delta", "order"] if self.measure == "zcdp" else []):
             raise ValueError("a plan in zcdp has rho, delta and order; others have none of them")
-        if self.format > 1 and self.format != lowest_format(self.measure, self.draws):
-            raise ValueError("a plan has format 3 if it is paid in rho or measures interactions, and format 2 otherwise")
+        if self.format > 1 and self.format != lowest_format(self.measure, self.draws, self.analyses):
+            raise ValueError("a plan has format 3 if it is paid in rho, measures interactions or has analyses, else format 2")
         priced = "rho" if self.measure == "zcdp" else "epsilon"
         if any(getattr(draw, priced) is None for draw in self.draws):
             raise ValueError(f"every draw of this plan is paid in {priced}")
@@ -160,7 +208,8 @@ class Plan(Frozen):
 
     @model_serializer(mode="wrap")
     def _say_what_the_format_knows(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return said(self) if self.format == 3 else without(said(self), *KEYS_3)
+        unknown = KEYS_3 if self.format < 3 else ()
+        return without(said(self), *unknown, *(() if self.analyses else ("analyses",)))
 
     @property
     def cost(self) -> str:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 import steps_engine.methods  # noqa: F401  registers what `method:` may hold
+from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.domain import NAME, Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
@@ -42,6 +43,8 @@ AS_WRITTEN: dict[str, JsonSchema] = {
     "_rho_from_spec": {"type": "number", "exclusiveMinimum": 0, "maximum": 10**6},
     "_delta_from_spec": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "_exact": _NUMBER,
+    "_within": {"anyOf": [_NUMBER, {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *%$", "format": "percentage"}]},
+    "_keys": {},
     "_number": _NUMBER,
     "as_date": {"type": "string", "format": "date"},
     "_plain_label": {"type": "string", "pattern": "^[^=+@\\s-]", "maxLength": 200},
@@ -114,6 +117,7 @@ def release_schema(specs: Mapping[str, type[BaseModel]] | None = None) -> JsonSc
     made = schema_of(ReleaseSpec)
     ways = [_of_decomposition(schema_of(spec), name) for name, spec in (specs or method_specs()).items()]
     made["properties"]["formats"]["items"] = {"enum": [each.name for each in FORMATS.entries()]}
+    made["properties"]["analyses"]["items"] = {"oneOf": [_GROUP, _WORD, schema_of(TableAnalysis), schema_of(ModelAnalysis)]}
     described = {"description": made["properties"]["method"]["description"]}
     made["properties"]["method"] = (ways[0] if len(ways) == 1 else {"oneOf": ways}) | described
     return _headed(made, "release.yaml")
@@ -168,9 +172,11 @@ def _below(value: JsonSchema, path: str, level: int) -> Iterator[str]:
         elif "oneOf" in way or "properties" in way.get("items", {}) or "oneOf" in way.get("items", {}):
             inner = way.get("items", way)
             tag = "kind" if "items" in way else "decomposition"
-            for each in (one for one in inner.get("oneOf", [inner]) if "properties" in one):
+            ways = [one for one in inner.get("oneOf", [inner]) if "properties" in one]
+            for each in ways:
                 word = each["properties"].get(tag, {}).get("const")
-                yield from _sections(each, path, level, f"`{path}` of {tag} `{word}`" if word else f"`{path}`, each of them")
+                plain = f"`{path}`, each of them" if len(ways) == 1 else f"`{path}` with `{next(iter(each['properties']))}`"
+                yield from _sections(each, path, level, f"`{path}` of {tag} `{word}`" if word else plain)
 
 
 def _type(value: JsonSchema) -> str:
@@ -191,7 +197,9 @@ def _type(value: JsonSchema) -> str:
         "integer": lambda _: "whole number" + _range(value),
         "number": lambda _: "number" + _range(value),
         "boolean": lambda _: "`true` · `false`",
-        "string": lambda _: {"date": "date"}.get(value.get("format", ""), "name" if "pattern" in value else "text"),
+        "string": lambda _: {"date": "date", "percentage": "percentage"}.get(
+            value.get("format", ""), "name" if "pattern" in value else "text"
+        ),
     }[value["type"]](value)
 
 

@@ -1,6 +1,7 @@
-"""Random bits against real numbers: values of tables and coins, exactly. Words are handed in; noise.py alone calls this.
+"""Random bits against real numbers: values of tables, coins and uniform choices, exactly.
 
-Where the bits at hand leave a comparison open, more bits and more digits are taken until it is settled.
+Words are handed in; noise.py alone calls this. Where the bits
+at hand leave a comparison open, more bits and more digits are taken until it is settled.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from steps_engine import gaussian, laws
+from steps_engine import cube, gaussian, laws
 from steps_engine.laws import EXP_ERROR, OPEN, Law, Table
 
 MARGIN = 2 * EXP_ERROR  # over a hundred times the error of exp in double precision
@@ -106,6 +107,17 @@ def under(bell: gaussian.Bell, place: np.ndarray, x: np.ndarray, randomness: Ran
     return lower
 
 
+def accepted(law: cube.Radius, radius: np.ndarray, randomness: Randomness) -> np.ndarray:
+    """Independent coins with the chances that proposed radii are accepted with: beyond cube.MARGIN double precision decides."""
+    bits = randomness.words(radius.size, np.uint64)
+    gap = law.rough(radius) - bits * 2.0**-64
+    heads: np.ndarray = gap > 0
+    for i in np.flatnonzero(np.abs(gap) <= cube.MARGIN):
+        chance = partial(law.chance, int(radius[i]))
+        heads[i] = law.is_sure(int(radius[i])) or Uniform(int(bits[i]), 64, randomness).below(partial(laws.floor_of, chance))
+    return heads
+
+
 def coins(chance: Callable[[int], Decimal], size: int, randomness: Randomness) -> np.ndarray:
     """Independent coins with P(heads) = chance < 1, of which nothing is known but its digits."""
     near, bits = partial(laws.near_to, chance), randomness.words(size, np.uint64)
@@ -113,3 +125,35 @@ def coins(chance: Callable[[int], Decimal], size: int, randomness: Randomness) -
     for i in np.flatnonzero((bits == near(64)) | (bits == near(64) - 1)):
         heads[i] = Uniform(int(bits[i]), 64, randomness).below_near(near)
     return heads
+
+
+# --- uniform choices
+
+
+def integers_below(bound: int | np.ndarray, n: int, randomness: Randomness) -> np.ndarray:
+    """n integers, each uniform on 0…bound − 1 (one bound, or one for each): words below 2^64 mod bound are redrawn."""
+    bounds = np.broadcast_to(np.asarray(bound), n)
+    if bounds.dtype.kind not in "iu" or (n and not (0 < bounds.min() and bounds.max() < 2**63)):
+        raise ValueError("a bound is a whole number from 1 to 2^63 − 1")
+    bounds = bounds.astype(np.uint64)
+    excess = (np.uint64(2**64 - 1) - bounds + np.uint64(1)) % bounds
+    words = randomness.words(n, np.uint64).copy()
+    while (redraw := np.flatnonzero(words < excess)).size:
+        words[redraw] = randomness.words(redraw.size, np.uint64)
+    remainders: np.ndarray = (words % bounds).astype(np.int64)
+    return remainders
+
+
+def permutation(n: int, randomness: Randomness) -> np.ndarray:
+    """A uniformly random order of 0…n − 1: the order of n distinct random keys (all redrawn when two are equal)."""
+    while True:
+        keys = randomness.words(n, np.uint64)
+        order = np.argsort(keys)
+        ranked = keys[order]
+        if (ranked[1:] != ranked[:-1]).all():
+            return order
+
+
+def uniform(n: int, randomness: Randomness) -> np.ndarray:
+    """n multiples of 2^−53 in [0, 1), each equally likely: for post-processing, never for noise."""
+    return (randomness.words(n, np.uint64) >> np.uint64(11)) * 2.0**-53

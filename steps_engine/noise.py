@@ -17,8 +17,11 @@ from functools import partial
 
 import numpy as np
 
-from steps_engine import bits, gaussian, laws
+from steps_engine import bits, cube, gaussian, laws
 from steps_engine.bits import Randomness as Randomness
+from steps_engine.bits import integers_below as integers_below
+from steps_engine.bits import permutation as permutation
+from steps_engine.bits import uniform as uniform
 from steps_engine.laws import BASE, OPEN, Table
 from steps_engine.laws import GRID as GRID
 from steps_engine.laws import LARGEST_SCALE as LARGEST_SCALE
@@ -195,6 +198,36 @@ def gaussian_zeros_that_reach(
     return found[accepted], threshold + excess[accepted]
 
 
+# --- counts: vectors, by their largest coordinate
+
+
+def max_norm(scale: Fraction, dimension: int, copies: int, randomness: Randomness) -> np.ndarray:
+    """`copies` independent whole vectors with P(x) ∝ exp(−max|x_i|/scale), exactly (Hardt, Talwar 2010): copies × dimension.
+
+    >>> max_norm(Fraction(2), 3, 2, SeededRandomness(1)).tolist()
+    [[-3, -4, 0], [-2, 3, -1]]
+    """
+    if not 0 < dimension <= cube.MOST_DIMENSIONS:
+        raise ValueError(f"a vector of noise has 1 to 2^17 coordinates; found {dimension}")
+    law = cube.Radius(scale, dimension)
+    laws.must_be_scale(scale)
+    laws.must_be_scale(law.proposed)
+    vectors = np.empty((copies, dimension), np.int64)
+    for part in _chunks(copies, dimension):
+        radius = _radii(law, part.stop - part.start, randomness).repeat(dimension)
+        vectors[part] = (integers_below(2 * radius + 1, radius.size, randomness) - radius).reshape(-1, dimension)
+    return vectors
+
+
+def _radii(law: cube.Radius, size: int, randomness: Randomness) -> np.ndarray:
+    """By rejection; about √dimension proposals for each."""
+    radii, wanted = np.empty(size, np.int64), np.arange(size)
+    while wanted.size:
+        radii[wanted] = _compose(laws.excess_tables(law.proposed), wanted.size, randomness)
+        wanted = wanted[~bits.accepted(law, radii[wanted], randomness)]
+    return radii
+
+
 # --- elections
 
 
@@ -258,38 +291,6 @@ def _first_accepted(losses: np.ndarray, eligible: np.ndarray, rate: Fraction, ra
         chosen[undecided[done]] = proposals[done, first[done]]
         undecided = undecided[~done]
     return chosen
-
-
-# --- uniform choices
-
-
-def integers_below(bound: int | np.ndarray, n: int, randomness: Randomness) -> np.ndarray:
-    """n integers, each uniform on 0…bound − 1 (one bound, or one for each): words below 2^64 mod bound are redrawn."""
-    bounds = np.broadcast_to(np.asarray(bound), n)
-    if bounds.dtype.kind not in "iu" or (n and not (0 < bounds.min() and bounds.max() < 2**63)):
-        raise ValueError("a bound is a whole number from 1 to 2^63 − 1")
-    bounds = bounds.astype(np.uint64)
-    excess = (np.uint64(2**64 - 1) - bounds + np.uint64(1)) % bounds
-    bits = randomness.words(n, np.uint64).copy()
-    while (redraw := np.flatnonzero(bits < excess)).size:
-        bits[redraw] = randomness.words(redraw.size, np.uint64)
-    remainders: np.ndarray = (bits % bounds).astype(np.int64)
-    return remainders
-
-
-def permutation(n: int, randomness: Randomness) -> np.ndarray:
-    """A uniformly random order of 0…n − 1: the order of n distinct random keys (all redrawn when two are equal)."""
-    while True:
-        keys = randomness.words(n, np.uint64)
-        order = np.argsort(keys)
-        ranked = keys[order]
-        if (ranked[1:] != ranked[:-1]).all():
-            return order
-
-
-def uniform(n: int, randomness: Randomness) -> np.ndarray:
-    """n multiples of 2^−53 in [0, 1), each equally likely: for post-processing, never for noise."""
-    return (randomness.words(n, np.uint64) >> np.uint64(11)) * 2.0**-53
 
 
 def _chunks(rows: int, columns: int) -> Iterator[slice]:

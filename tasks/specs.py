@@ -9,25 +9,40 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
-from schemas.errors import SpecError
+from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
-from schemas.spec.domain import load_domain
+from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from steps_engine.analyses.questions import questions_of
 from tasks.publishing.formats import must_be_known
 
 
 def load_release(path: Path | str, period: str | None = None, now: datetime.datetime | None = None) -> Release:
     """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
     path = Path(path)
-    spec = yaml.validate(ReleaseSpec, yaml.read(path))
+    document = yaml.read(path)
+    spec = yaml.validate(ReleaseSpec, document)
     spec = _in_period(spec, period, now)
     try:
         domain = load_domain(path.parent / spec.dataset)
     except SpecError as error:
         raise SpecError(f"{error}" if str(path.parent / spec.dataset) in str(error) else f"{path}: {error}") from None
     check_names(spec, domain, str(path))
+    _check_analyses(spec, domain, document)
     must_be_known(spec.formats, str(path))
-    return Release(spec=spec, domain=domain, folder=str(path.parent))
+    try:
+        return Release(spec=spec, domain=domain, folder=str(path.parent))
+    except KeyRefused as refusal:
+        raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
+
+
+def _check_analyses(spec: ReleaseSpec, domain: Domain, document: yaml.Document) -> None:
+    """Everything that the analyses name is in the domain, and no analysis stands twice."""
+    for place in range(len(spec.analyses)):
+        try:
+            questions_of(spec.analyses[: place + 1], domain)
+        except SpecError as error:
+            raise SpecError(f"{document.name}, line {document.lines['analyses', place]}: analyses.{place}: {error}.") from None
 
 
 @contextmanager

@@ -12,17 +12,19 @@ from tests.import_graph import LAYERS, ROOT, cycle, graph, imported, modules, pa
 NOISE, KEYS, CHARGE = "steps_engine/noise.py", "tasks/stores/keys.py", "tasks/stages/charge.py"
 LONGEST_FUNCTION, LONGEST_MODULE = 50, 300
 
-TOP = ("steps_engine.methods", "steps_engine.evaluation", "steps_engine.studies")
+TOP = ("steps_engine.methods", "steps_engine.evaluation", "steps_engine.analyses", "steps_engine.studies")
 ENGINE = ("steps_engine.accounting", "steps_engine.domain", "steps_engine.inference", *TOP)
 ABOVE = {  # a folder or file, and what it never imports: what stands above or beside it
     "steps_engine/laws.py": ("steps_engine.noise", *ENGINE),
+    "steps_engine/cube.py": ("steps_engine.bits", "steps_engine.noise", *ENGINE),
     "steps_engine/gaussian.py": ("steps_engine.bits", "steps_engine.noise", *ENGINE),
     "steps_engine/bits.py": ("steps_engine.noise", *ENGINE),
     "steps_engine/noise.py": ENGINE,
     "steps_engine/domain/": ("steps_engine.inference", *TOP),
     "steps_engine/inference/": TOP,
     "steps_engine/accounting/": TOP,
-    "steps_engine/evaluation/": ("steps_engine.methods", "steps_engine.studies"),
+    "steps_engine/evaluation/": ("steps_engine.methods", "steps_engine.analyses", "steps_engine.studies"),
+    "steps_engine/analyses/": ("steps_engine.methods", "steps_engine.studies"),
     "steps_engine/methods/": ("steps_engine.evaluation", "steps_engine.studies"),
     "tasks/stores/": ("tasks.reading", "tasks.publishing", "tasks.verify", "tasks.stages", "tasks.studies"),
     "tasks/reading/": ("tasks.publishing", "tasks.verify", "tasks.stages", "tasks.studies"),
@@ -286,6 +288,7 @@ def test_an_undocumented_command_is_noticed():
     assert "steps budget grant" in undocumented("steps run, steps plan")
 
 
-def test_the_lock_file_names_no_address():
-    text = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-peers.lock"])
+def test_the_lock_file_names_no_address(name):
+    text = (ROOT / name).read_text()
     assert "://" not in text and "--index-url" not in text and "--hash=sha256:" in text

@@ -38,9 +38,9 @@ def _silent() -> None:
     silent_gx()
 
 
-def unpacked(name: str, place: Path, kind: str = "homes") -> Path:
+def unpacked(name: str, place: Path, kind: str = "homes", frozen: Path = FROZEN) -> Path:
     """A home, or a bundle, as it was frozen."""
-    with tarfile.open(FROZEN / kind / f"{name}.tar.gz") as archive:
+    with tarfile.open(frozen / kind / f"{name}.tar.gz") as archive:
         archive.extractall(place, filter="tar")  # "data" would loosen the modes of folders
     return place / name
 

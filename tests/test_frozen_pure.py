@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tarfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,12 @@ from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tasks.stores.public_chain import public_chain
 from tasks.verify.bundle import verify_bundle
+from tests import test_frozen
 from tests.flows.without_prefect import run_stages
 from tests.test_frozen import charges, draws, entries, must_verify
 
 FROZEN = Path(__file__).parent / "frozen" / "0.2.0.dev0-pure"
+unpacked = partial(test_frozen.unpacked, frozen=FROZEN)
 BUNDLES = sorted(key.stem for key in (FROZEN / "bundles").glob("*.pub"))
 HOMES = {
     "two-populations": ("first.yaml", "second.yaml"),
@@ -35,12 +37,6 @@ HOMES = {
 @pytest.fixture(scope="module", autouse=True)
 def _silent() -> None:
     silent_gx()
-
-
-def unpacked(name: str, place: Path, kind: str = "homes") -> Path:
-    with tarfile.open(FROZEN / kind / f"{name}.tar.gz") as archive:
-        archive.extractall(place, filter="tar")  # "data" would loosen the modes of folders
-    return place / name
 
 
 def version_of(home: Home) -> int:

@@ -19,7 +19,7 @@ from scipy.signal import fftconvolve
 from scipy.stats import beta
 
 from steps_engine.accounting.conversion import epsilon_of
-from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS
+from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, MAX_NORM
 from steps_engine.noise import GRID, Randomness, SeededRandomness, rate_of
 from tests.privacy_audit import election_chances
 
@@ -118,6 +118,32 @@ class Count:
         wide = np.arange(-np.abs(x).max(), np.abs(x).max() + 1)
         weight: np.ndarray = np.exp(self._exponent(x)) / np.exp(self._exponent(wide)).sum()
         return weight
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Numbers with joint noise by the max norm, which are `shift` larger on the one side."""
+
+    scale: Fraction
+    shift: tuple[int, ...]
+
+    def chances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every vector in a box that holds practically all, in a few dimensions."""
+        reach = math.ceil((30 + 3 * len(self.shift)) * float(self.scale)) + max(map(abs, self.shift))
+        x = np.indices((2 * reach + 1,) * len(self.shift)).reshape(len(self.shift), -1) - reach
+        one, other = (
+            np.exp(-np.abs(x - np.array(shift)[:, None]).max(axis=0) / float(self.scale))
+            for shift in (self.shift, [0] * len(self.shift))
+        )
+        return one / other.sum(), other / other.sum()
+
+    def sampled(self, runs: int, randomness: Randomness) -> tuple[np.ndarray, np.ndarray]:
+        draws = (MAX_NORM.draw(self.scale, len(self.shift), runs, randomness) for _ in range(2))
+        one, other = next(draws) + np.array(self.shift), next(draws)
+        first, second = (
+            (np.abs(x).max(axis=1) - np.abs(x - np.array(self.shift)).max(axis=1)) / float(self.scale) for x in (one, other)
+        )
+        return first, second
 
 
 @dataclass(frozen=True)

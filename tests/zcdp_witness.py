@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS
+from steps_engine.accounting import mechanisms
+from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, MAX_NORM
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.pairs import measure
 from steps_engine.methods.pairs.structure import Margins
 from steps_engine.methods.registry import method_named
 from steps_engine.noise import Randomness, SeededRandomness
-from tests.zcdp_audit import Count, Election, Evidence
+from tests.zcdp_audit import Count, Election, Evidence, Vector
 
 TAG = 40  # bits below a draw's number
 
@@ -63,6 +64,10 @@ class Side:
         self.counts.append((mechanism, scale, size))
         return np.full(size, len(self.counts) << TAG)
 
+    def vectors(self, scale: Fraction, dimension: int, copies: int, randomness: Randomness) -> np.ndarray:
+        """In place of joint noise: a number for each vector."""
+        return np.stack([self.number(MAX_NORM.name, scale, dimension, randomness) for _ in range(copies)])
+
     def elect(
         self,
         mechanism: str,
@@ -96,12 +101,14 @@ def witness(side: Side) -> Iterator[None]:
         return lambda *ballot: side.elect(name, *ballot)
 
     measure.measure_margins = side.measure_margins
+    mechanisms.MAX_NORM = replace(MAX_NORM, draw=side.vectors)
     COUNTS.update({name: replace(mechanism, draw=numbering(name)) for name, mechanism in COUNTS.items()})
     ELECTIONS.update({name: replace(mechanism, elect=electing(name)) for name, mechanism in ELECTIONS.items()})
     try:
         yield
     finally:
         measure.measure_margins = MEASURED
+        mechanisms.MAX_NORM = MAX_NORM
         COUNTS.update(before[0])
         ELECTIONS.update(before[1])
 
@@ -163,7 +170,14 @@ def _counts(
     for call, (mechanism, scale, size) in enumerate(sides[0].counts, start=1):
         shifts = shift[number == call] if (number == call).any() or not size else np.array([rows])
         if shifts.any():
-            yield Met(_draw(of, plan, mechanism, scale), tuple(Count(mechanism, scale, int(s)) for s in shifts[shifts != 0]))
+            yield Met(_draw(of, plan, mechanism, scale), _evidence(mechanism, scale, shifts))
+
+
+def _evidence(mechanism: str, scale: Fraction, shifts: np.ndarray) -> tuple[Evidence, ...]:
+    """Counts have noises of their own; a vector has one, and tells as much as its largest coordinate."""
+    if mechanism == MAX_NORM.name:
+        return (Vector(scale, tuple(shifts.tolist())),)
+    return tuple(Count(mechanism, scale, int(s)) for s in shifts[shifts != 0])
 
 
 def _elections(of: Domain, plan: Plan, sides: tuple[Side, Side]) -> Iterator[Met]:

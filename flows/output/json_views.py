@@ -6,13 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from schemas.budget import UNIT, as_fraction, parse_nanos, show_nanos
+from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
 from tasks.specs import load_release, refusals_naming
 from tasks.stages.evaluate import evaluation_page
-from tasks.stores.charging import Account, ChargeRequest, cost_in
+from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -40,6 +40,27 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     }
 
 
+def describe_wanted(path: Path, period: str | None, wanted: str) -> dict[str, Any]:
+    """About the least budget at which the release would give one analysis as accurately as wanted."""
+    from steps_engine.analyses.wanted import budget_wanted
+    from steps_engine.methods.planning import plan_with_analyses
+
+    asked = load_release(path, period)
+    with refusals_naming(path):
+        made, found = budget_wanted(asked, wanted, plan_with_analyses)
+    return {
+        "wanted": wanted,
+        "analysis": found.name,
+        "kind": found.kind,
+        "measure": made.measure,
+        "epsilon_needed": made.epsilon,
+        "rho_needed": made.rho,
+        "delta": made.delta,
+        "expected_width": found.expected_width,
+        "share": str(found.share),
+    }
+
+
 def _meaning(plan: Plan) -> dict[str, Any]:
     """What ρ promises at its own and other δ, and about what as much noise would cost in pure ε."""
     from steps_engine.accounting.meaning import promises_of, pure_epsilon_of_same_noise
@@ -59,11 +80,7 @@ def _payable(home: Home, plan: Plan) -> dict[str, str | None]:
 
 def price(account: Account, plan: Plan) -> str | None:
     """What a plan costs an account, in the account's measure; None: nothing that can be paid there."""
-    asked = ChargeRequest(
-        plan.release, plan.population, parse_nanos(plan.cost), plan.neighbours, plan.unit, plan.hash, plan.spec_hash,
-        fingerprint="", measure=plan.measure,
-    )  # fmt: skip
-    nanos = cost_in(account.measure, asked)
+    nanos = cost_in(account.measure, asked_by(plan))
     return None if nanos is None else show_nanos(nanos)
 
 

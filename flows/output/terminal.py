@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
+
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
 MOST_PROBLEMS = 20  # shown in a terminal
-_SYMBOLS = {"pure": "ε", "zcdp": "ρ"}
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -35,7 +37,7 @@ def _time(at: str) -> str:
 def plan(answer: dict[str, Any]) -> None:
     """Line by line what will be drawn, then what it costs."""
     sketch = answer["sketch"]
-    symbol = _SYMBOLS[answer["measure"]]
+    symbol = MEASURES[answer["measure"]].symbol
     noise = "noise scale" if answer["rho"] is None else "noise σ"
     numbers = (sketch["row"], "nodes", f"share of {symbol}", noise, "expected error")
     table = _table(numbers[0], sketch["splits"], *numbers[1:], right=numbers)
@@ -49,10 +51,36 @@ def plan(answer: dict[str, Any]) -> None:
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
         error = f"misplaces about {100 * each['predicted_error']:.2g}% of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
-    _say(*sketch["remarks"])
+    _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     _say(f"estimate  {answer['memory_bytes'] / 2**20:,.0f} MiB, {answer['seconds']:,.0f} s   plan {answer['hash'][:16]}")
+
+
+def _analysis(each: dict[str, Any], symbol: str) -> str:
+    """One line on an analysis that the release names."""
+    share = f"{100 * float(Fraction(each['share'])):.2g}% of {symbol}"
+    if not each["measured"]:
+        lacking = "; ".join(" × ".join(table["of"]) for table in each["needs"] if not table["measured"])
+        return f"analysis  {each['name']}: not measured ({lacking})"
+    return f"analysis  {each['name']}: {share}; {_expected(each)}"
+
+
+def _expected(each: dict[str, Any]) -> str:
+    """How far a 95% interval is expected to reach."""
+    if each["expected_width"] is None:
+        return "measured; what to expect depends on expected_rows, which the dataset lacks"
+    if each["kind"] == "table":
+        return f"± {100 * each['expected_width']:.3g}% of all rows expected in an average cell"
+    return f"± {each['expected_width']:.3g} expected in the widest coefficient ({each['kind']})"
+
+
+def wanted(answer: dict[str, Any]) -> None:
+    """In one line: the budget, and what it buys."""
+    needed = f"ε = {answer['epsilon_needed']}"
+    if answer["rho_needed"]:
+        needed = f"ρ = {answer['rho_needed']} (ε = {_up(answer['epsilon_needed'])} at δ = {answer['delta']})"
+    _say(f"{answer['wanted']}: {needed} is needed; {_expected(answer)}")
 
 
 def _left(answer: dict[str, Any]) -> str:
@@ -61,7 +89,7 @@ def _left(answer: dict[str, Any]) -> str:
         return "no grant yet"
     if answer["balance_measure"] == answer["measure"]:
         return f"{answer['balance']} left"
-    left = f"{_SYMBOLS[answer['balance_measure']]} = {answer['balance']} left"
+    left = f"{MEASURES[answer['balance_measure']].symbol} = {answer['balance']} left"
     return f"{left}, from which ρ cannot be paid" if answer["charge"] is None else f"{left}, charged as ρ = {answer['charge']}"
 
 
@@ -124,7 +152,7 @@ def _with_epsilon(account: dict[str, Any], name: str) -> str:
 
 
 def _measured(account: dict[str, Any]) -> str:
-    return _SYMBOLS["pure"] if account["measure"] == "pure" else f"{_SYMBOLS['zcdp']} (ε at δ = {account['delta']})"
+    return PURE.symbol if account["measure"] == "pure" else f"{ZCDP.symbol} (ε at δ = {account['delta']})"
 
 
 def entries(answer: dict[str, Any]) -> None:
@@ -132,7 +160,7 @@ def entries(answer: dict[str, Any]) -> None:
     table = _table("seq", "at", "who", "what", "population", "release", "amount", "balance", "in", "hash", right=numbers)
     for each in answer["entries"]:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
-        amount, symbol = each["epsilon"] or each["rho"], _SYMBOLS[each["measure"]] if each["population"] else ""
+        amount, symbol = each["epsilon"] or each["rho"], MEASURES[each["measure"]].symbol if each["population"] else ""
         cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
         table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
@@ -147,7 +175,7 @@ def releases(answer: dict[str, Any]) -> None:
 
 
 def _charged(answer: dict[str, Any]) -> str:
-    return f"{_SYMBOLS[answer['measure']]} = {answer['charged']}"
+    return f"{MEASURES[answer['measure']].symbol} = {answer['charged']}"
 
 
 def trail(answer: dict[str, Any]) -> None:
@@ -177,10 +205,10 @@ def decision(answer: dict[str, Any]) -> None:
 
 
 def evaluation(answer: dict[str, Any]) -> None:
-    from steps_engine.evaluation.measures import MEASURES
+    from steps_engine.evaluation import measures
 
     table = _table("measure", "value", right=("value",))
-    for measure in MEASURES.entries():
+    for measure in measures.MEASURES.entries():
         for name, value in answer[measure.name].items():
             if isinstance(value, float):
                 table.add_row(f"{measure.name} {name}", f"{value:.4g}")

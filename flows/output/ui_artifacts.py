@@ -20,14 +20,16 @@ from flows.output import json_views
 from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused
-from schemas.plan import Plan
+from schemas.plan import AnalysisPlan, Plan
 from schemas.spec.release import Release
 from steps_engine.accounting.meaning import promises_of
 from steps_engine.accounting.measures import MEASURES
+from steps_engine.analyses.refusing import shown
 from steps_engine.methods.registry import method_of
 from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Store
+from tasks.stores.charging import Account
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 
@@ -64,17 +66,45 @@ def show_plan(home: Home, plan: PlanReference) -> None:
         }
         for row in sketch.rows
     ]
-    cost = f"{planned.release} costs {symbol} = {planned.cost} of {planned.population}"
-    create_table_artifact(
-        rows, key=_key("plan", planned.release), description=f"{cost}{_told(planned)}: {planned.cells:,} cells"
-    )
+    cost = f"{planned.release} costs {symbol} = {planned.cost} of {planned.population}{_told(planned)}{_charged(home, planned)}"
+    create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {planned.cells:,} cells")
+    if planned.analyses:
+        create_table_artifact(
+            [_analysis_row(each, symbol) for each in planned.analyses],
+            key=_key("analyses", planned.release),
+            description="what the analyses that the release names will get; widths are halves of 95% intervals",
+        )
     create_image_artifact(tree_uri(planned), key=_key("tree", planned.release), description="the layers of the tree")
+
+
+def _analysis_row(analysis: AnalysisPlan, symbol: str) -> dict[str, str]:
+    width = analysis.expected_width
+    return {
+        "analysis": analysis.name,
+        "kind": analysis.kind,
+        "measured": "yes" if analysis.measured else "no",
+        f"share of {symbol}": f"{float(analysis.share):.1%}",
+        "expected width": "not known" if width is None else f"± {shown(analysis, width)}",
+    }
 
 
 def _told(plan: Plan) -> str:
     """What ρ promises, at a few δ."""
     promises = ", ".join(f"ε = {promise.epsilon} at δ = {promise.delta}" for promise in promises_of(plan))
     return f" ({promises})" if promises else ""
+
+
+def _charged(home: Home, plan: Plan) -> str:
+    """What a budget that is kept in another measure than the plan's is charged."""
+    account = _account(home, plan.population)
+    if account is None or account.measure == plan.measure:
+        return ""
+    price = json_views.price(account, plan)
+    return f", charged as {account.symbol} = {price}" if price else f", which a budget in {account.symbol} cannot pay"
+
+
+def _account(home: Home, population: str) -> Account | None:
+    return next((account for account in open_ledger(home).accounts() if account.population == population), None)
 
 
 def show_budget(home: Home, release: Release) -> None:
@@ -91,7 +121,7 @@ def show_budget(home: Home, release: Release) -> None:
 def tell_refusal(home: Home, plan: PlanReference, refusal: BudgetRefused) -> None:
     """An event that automations can act on, its amounts in the measure of the budget, and a note that a person understands."""
     asked = load_plan(Store(home), plan)
-    account = next((a for a in open_ledger(home).accounts() if a.population == asked.population), None)
+    account = _account(home, asked.population)
     emit_event(
         event="steps.budget.refused",
         resource={

@@ -147,7 +147,11 @@ class Domain(Strict):
         return tuple(self._forbidden(rule) for rule in self.rules)
 
     def _forbidden(self, rule: Rule) -> dict[int, tuple[int, ...]]:
-        places = {self.index(name): value for name, value in rule.never.items()}
+        return self.codes(rule.never)
+
+    def codes(self, said: dict[str, Any]) -> dict[int, tuple[int, ...]]:
+        """{attribute index: category codes} of what is said of attributes, by name: values as a rule writes them."""
+        places = {self.index(name): value for name, value in said.items()}
         return {place: _codes(self.attributes[place], value) for place, value in places.items()}
 
     def index(self, name: str) -> int:
@@ -160,6 +164,8 @@ def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
     """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
     name = attribute.name
     if isinstance(value, tuple | list):
+        if not value:
+            raise ValueError(f"{name}: the list names no category; name one, or leave {name} out")
         return tuple(sorted({code for part in value for code in _codes(attribute, part)}))
     if value is None:
         if attribute.missing_code is None:

@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
 from schemas.budget import SpecDelta, SpecEpsilon, SpecRho
-from schemas.errors import SpecError
+from schemas.errors import KeyRefused, SpecError
+from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
 from schemas.spec.domain import NAME, Domain
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
 from schemas.spec.yaml import Strict
@@ -51,9 +52,10 @@ class Privacy(Strict):
     def _has_one_measure(self) -> Self:
         given = [name for name in ("epsilon", "rho") if getattr(self, name) is not None]
         if len(given) != 1:
+            found = "epsilon and rho; keep one of them" if given else "neither epsilon nor rho; add one of them"
             raise ValueError(
-                "privacy takes epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with "
-                f"delta, for zero-concentrated. Found {' and '.join(given) or 'neither epsilon nor rho'}; keep one of them"
+                "give epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with delta, for "
+                f"zero-concentrated. Found {found}"
             )
         if self.rho is not None and self.delta is None:
             raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
@@ -106,6 +108,12 @@ class ReleaseSpec(Strict):
     )
     privacy: Privacy = Field(description="The guarantee that is asked for.")
     method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")
+    analyses: tuple[AnyAnalysis, ...] = Field(
+        default=(),
+        max_length=MOST_ANALYSES,
+        description="Tables and models that users will need: `[voted, age]`, `voted ~ age + college`, or keys as below. The "
+        "plan says how wide their intervals will be, and refuses what cannot be had. Costs nothing.",
+    )
     evaluation: EvaluationSpec = Field(default=EvaluationSpec(), description="The confidential comparison after publication.")
     approval: Literal["none", "required"] = Field(
         default="none", description="Whether a person decides before publication (`required`)."
@@ -137,6 +145,11 @@ class ReleaseSpec(Strict):
             raise ValueError("formats always holds parquet; others, such as csv, may be added")
         return tuple(sorted(set(formats), reverse=True))
 
+    @model_serializer(mode="wrap")
+    def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A spec without analyses is written, and hashed, as before there were any."""
+        return {name: value for name, value in said(self).items() if name != "analyses" or value}
+
 
 class Release(Strict):
     """A spec with its domain, its period filled in and its source found: everything public that a run depends on."""
@@ -149,10 +162,11 @@ class Release(Strict):
     def _public_total_is_everybodys(self) -> Self:
         unit = self.domain.unit
         if self.spec.privacy.total == "public" and unit.rows_per_person > 1 and not unit.exactly:
-            raise SpecError(
+            raise KeyRefused(
                 f'release "{self.name}": total: public with rows_per_person: {unit.rows_per_person}; a person with fewer rows '
                 "replaced by one with more would change the number of rows. Say exactly: true in the dataset's unit, if every "
-                "person has exactly as many, or total: estimated."
+                "person has exactly as many, or total: estimated.",
+                *("privacy", "total"),
             )
         return self
 
@@ -163,16 +177,18 @@ class Release(Strict):
             return self
         delta, found = Fraction(Decimal(asked.delta)), f"expected_rows: {rows}" if rows else "no expected_rows"
         if delta >= Fraction(1, rows or 100):
-            raise SpecError(
+            raise KeyRefused(
                 f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; a δ of one in {rows or 100} or more '
-                "would allow to tell somebody's data whole, and no reason serves for that. Lower delta, to 1e-9 say."
+                "would allow to tell somebody's data whole, and no reason serves for that. Lower delta, to 1e-9 say.",
+                *("privacy", "delta"),
             )
         most = Fraction(1, 100 * rows) if rows else Fraction(1, 10**9)
         if asked.delta_why is None and delta > most:
-            raise SpecError(
+            raise KeyRefused(
                 f'release "{self.name}": delta: {asked.delta} with {found} in the dataset; with a chance of δ the guarantee '
                 f"may fail for a {self.domain.unit.who}, so δ must be far below one in all: at most {float(most):.2g}. Lower "
-                "delta, or say in delta_why why it may be as large."
+                "delta, or say in delta_why why it may be as large.",
+                *("privacy", "delta"),
             )
         return self
 

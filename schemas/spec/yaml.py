@@ -79,6 +79,12 @@ class Document:
     data: Any
     lines: dict[Keys, int]
 
+    def place(self, key: Keys) -> str:
+        """File and line of a key, or of what it would stand in."""
+        while key and key not in self.lines:
+            key = key[:-1]
+        return f"{self.name}, line {self.lines.get(key, 1)}"
+
 
 def read(path: Path | str) -> Document:
     """The document in a file; every way it can fail is a SpecError that names the file."""
@@ -127,17 +133,12 @@ def _explain(document: Document, problem: ErrorDetails) -> str:
     for part in (*problem["loc"], *problem.get("ctx", {}).get("path", ())):  # the tags of unions are not keys of the document
         if (*path, part) in document.lines or problem["type"] == "missing":
             path = (*path, part)
-    known = path
-    if problem["type"] == "unknown_key":
-        known = (*path, problem["ctx"]["key"])
-    while known and known not in document.lines:
-        known = known[:-1]
-    line = document.lines.get(known, 1)
+    place = document.place((*path, problem["ctx"]["key"]) if problem["type"] == "unknown_key" else path)
     text = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "missing":
         text = "is needed here"
     key = ".".join(str(part) for part in path if (path[: path.index(part) + 1]) in document.lines or part == path[-1])
-    return f"{document.name}, line {line}: {key + ': ' if key else ''}{text}"
+    return f"{place}: {key + ': ' if key else ''}{text}"
 
 
 class _Builder:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from schemas.manifest import ADDS_UP, Composition
+from schemas.manifest import Composition, adds_up
 from schemas.plan import Draw, Plan
 
 
@@ -48,11 +48,13 @@ class Ways:
 
 def ways_of(draws: Sequence[Draw]) -> Ways:
     """The ways that a plan's draws leave open, whatever the records say."""
-    names = {draw.tree for draw in draws}
-    trees = names - {None} or names
+    of_tree: dict[str | None, list[Draw]] = {}
+    for draw in draws:
+        of_tree.setdefault(draw.tree, []).append(draw)
+    trees = of_tree.keys() - {None} or of_tree.keys()
     return Ways(
         common=tuple(draw for draw in draws if draw.tree not in trees),
-        trees={tree: _ways([draw for draw in draws if draw.tree == tree]) for tree in sorted(trees, key=str)},
+        trees={tree: _ways(of_tree[tree]) for tree in sorted(trees, key=str)},
     )
 
 
@@ -81,5 +83,5 @@ def composition_of(plan: Plan) -> Composition:
         measurements=tuple(cost_of(draw for draw in counts if draw.set == set_) for set_ in plan.served),
         sets=plan.sets,
         total=cost_of(ways.longest),
-        sentence=ADDS_UP,
+        sentence=adds_up(plan),
     )

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from schemas.plan import Draw
-from steps_engine import gaussian, laws, noise
+from steps_engine import cube, gaussian, laws, noise
 from steps_engine.accounting.measures import PURE, ZCDP
 from steps_engine.inference.contrasts import squared_length
 
@@ -79,6 +79,21 @@ class CountMechanism:
     threshold: Callable[[Fraction, float], int]
 
 
+@dataclass(frozen=True)
+class VectorMechanism:
+    """Noise on vectors of whole numbers, by their largest coordinate."""
+
+    name: Literal["max_norm"]
+    prices: Mapping[str, Price]
+    largest_scale: int  # times the coordinates and one
+    draw: Callable[[Fraction, int, int, noise.Randomness], np.ndarray]
+    variance: Callable[[Fraction, int], float]
+
+    def sensitivity(self, rows: int, replaced: bool) -> Fraction:
+        """Every row changes each coordinate by 1 at most; rows that go and rows that come add up."""
+        return Fraction(2 * rows if replaced else rows)
+
+
 class Elect(Protocol):
     """The elected column of each row of scores."""
 
@@ -136,6 +151,7 @@ GAUSSIAN = CountMechanism(
     threshold=gaussian.threshold,
 )
 COUNTS = {mechanism.name: mechanism for mechanism in (TWO_SIDED_GEOMETRIC, GAUSSIAN)}
+MAX_NORM = VectorMechanism("max_norm", {PURE.name: _BY_RATIO}, noise.LARGEST_SCALE, noise.max_norm, cube.variance)
 
 PERMUTE_AND_FLIP = ElectionMechanism(
     "permute_and_flip", {PURE.name: _BY_RATIO, ZCDP.name: _PURE_AS_ZCDP}, noise.permute_and_flip
@@ -194,6 +210,12 @@ class CountNoise:
         return self.mechanism.threshold(self.scale, chance)
 
 
+def mechanism_of(draw: Draw) -> CountMechanism | VectorMechanism | ElectionMechanism:
+    if draw.kind == "election":
+        return ELECTIONS[draw.mechanism]
+    return MAX_NORM if draw.is_joint else COUNTS[draw.mechanism]
+
+
 def noise_of(draw: Draw) -> CountNoise:
     """The noise that a plan's draw of counts prescribes."""
     return CountNoise(COUNTS[draw.mechanism], draw.scale)
@@ -202,6 +224,21 @@ def noise_of(draw: Draw) -> CountNoise:
 def contrast_noise(draw: Draw, sizes: Sequence[int]) -> CountNoise:
     """The noise in the contrast of a table of these sizes: a Gaussian's variance is per unit of its squared length."""
     return CountNoise(COUNTS[draw.mechanism], draw.scale * squared_length(sizes, draw.mechanism == GAUSSIAN.name))
+
+
+def contrast_variance(draw: Draw, sizes: Sequence[int]) -> float:
+    """Of the noise in every entry of the contrast of a table of these sizes."""
+    return MAX_NORM.variance(draw.scale, len(draw.tables)) if draw.is_joint else contrast_noise(draw, sizes).variance
+
+
+def joint_noise(draw: Draw, copies: int, randomness: noise.Randomness) -> np.ndarray:
+    """The noise of a draw's tables together, in so many disjoint cells: cells × tables."""
+    return MAX_NORM.draw(draw.scale, len(draw.tables), copies, randomness)
+
+
+def length_of(draw: Draw) -> float:
+    """The scale of a draw of counts as a number of rows: of a Gaussian σ, of a vector the mean of its largest coordinate."""
+    return float(draw.scale) * len(draw.tables) if draw.is_joint else noise_of(draw).length
 
 
 def elect(draw: Draw, scores: np.ndarray, eligible: np.ndarray, randomness: noise.Randomness) -> np.ndarray:

@@ -12,12 +12,23 @@ from typing import Any, Literal
 from schemas.budget import LARGEST, UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
 from schemas.manifest import guarantee_of
-from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, lowest_format
+from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, Table, lowest_format
+from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
 from steps_engine.accounting.measures import PURE, ZCDP, Measure
-from steps_engine.accounting.mechanisms import COUNTING, COUNTS, ELECTING, ELECTIONS, noise_of
+from steps_engine.accounting.mechanisms import (
+    COUNTING,
+    COUNTS,
+    ELECTING,
+    ELECTIONS,
+    MAX_NORM,
+    contrast_noise,
+    length_of,
+    mechanism_of,
+)
+from steps_engine.cube import MOST_DIMENSIONS
 from steps_engine.domain.cells import Space
 from steps_engine.noise import GRID
 from steps_engine.scores import widened
@@ -77,6 +88,14 @@ class Allowance:
         return Draw(
             name=name, kind="count", mechanism=mechanism.name, layer=layer, set=set_, tree=tree, nodes="leaves", of=of,
             sensitivity=sensitivity, scale=mechanism.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
+        )  # fmt: skip
+
+    def joint(self, name: str, cost: Fraction, *, of: tuple[Table, ...], tree: str, set_: int | None, layer: int = 1) -> Draw:
+        """Noise by the max norm on contrasts of tables that all cross the same cells with attributes of two categories."""
+        sensitivity = MAX_NORM.sensitivity(self.rows, self.replaced)
+        return Draw(
+            name=name, kind="count", mechanism=MAX_NORM.name, layer=layer, set=set_, tree=tree, nodes="leaves", of=of,
+            sensitivity=sensitivity, scale=MAX_NORM.prices[self.measure.name].scale(sensitivity, cost), **self._paid(cost),
         )  # fmt: skip
 
     def election(
@@ -168,7 +187,7 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
         memory_bytes=outline.memory_bytes, seconds=outline.seconds, spec_hash=spec_hash,
     )  # fmt: skip
     _must_be_sayable(plan)
-    _must_be_drawable(plan)
+    _must_be_drawable(plan, domain)
     _must_cost(plan, allowance_of(release))
     _must_fit(plan)
     return plan
@@ -185,26 +204,41 @@ def _must_be_sayable(plan: Plan) -> None:
         raise SpecError(f"{_cost(plan)} promises an ε above a million at δ={plan.delta}: no protection at all. Lower it.")
 
 
-def _must_be_drawable(plan: Plan) -> None:
+def _must_be_drawable(plan: Plan, domain: Domain) -> None:
     """No scale beyond what noise.py draws: a draw that fails after the charge would cost ε and give nothing."""
-    counts = [draw for draw in plan.draws if draw.kind == "count"]
-    for draw in counts:
-        if draw.scale > COUNTS[draw.mechanism].largest_scale:
+    sizes = dict(zip(domain.names, domain.sizes, strict=True))
+    for draw in (draw for draw in plan.draws if draw.kind == "count"):
+        if len(draw.tables) > MOST_DIMENSIONS:
             raise SpecError(
-                f"{_cost(plan)} over {len(plan.draws)} draws needs noise of scale {noise_of(draw).length:.3g}, more than "
+                f"{len(draw.tables):,} tables would get their noise together; at most {MOST_DIMENSIONS:,} can. Measure fewer "
+                "pairs (pairs: 1000, say), or leave attributes out."
+            )
+        if _drawn_scale(draw, sizes) > (MAX_NORM if draw.is_joint else COUNTS[draw.mechanism]).largest_scale:
+            raise SpecError(
+                f"{_cost(plan)} over {len(plan.draws)} draws needs noise of scale {length_of(draw):.3g}, more than "
                 f"can be drawn. Raise {'rho' if plan.rho else 'epsilon'}, or ask for fewer sets or layers."
             )
         if draw.threshold is not None and draw.scale < COUNTS[draw.mechanism].least_sampled:
             raise SpecError(
-                f"{_cost(plan)} gives noise of scale {noise_of(draw).length:.3g} on cells that are too many to list, less than "
+                f"{_cost(plan)} gives noise of scale {length_of(draw):.3g} on cells that are too many to list, less than "
                 f"can be sampled. Lower {'rho' if plan.rho else 'epsilon'}: at this one hardly anything is protected."
             )
+
+
+def _drawn_scale(draw: Draw, size: dict[str, int]) -> Fraction:
+    """What the sampler is asked for: of a contrast the scale of the longest that the draw can be of."""
+    if draw.is_joint:
+        return draw.scale * (len(draw.tables) + 1)
+    if draw.of is None:
+        return draw.scale
+    sizes = sorted(size.values())[-2:] if draw.of == "elected" else [size[name] for name in draw.tables[0]]
+    return contrast_noise(draw, sizes).scale
 
 
 def _must_cost(plan: Plan, allowance: Allowance) -> None:
     """Every draw is paid by its share, and the dearest way through all draws costs what is charged, exactly."""
     for draw in plan.draws:
-        prices = (COUNTS if draw.kind == "count" else ELECTIONS)[draw.mechanism].prices
+        prices = mechanism_of(draw).prices
         if draw.cost <= 0 or prices[allowance.measure.name].cost(draw.sensitivity, draw.scale) > draw.cost:
             raise StepsError(f"{plan.decomposition}: draw {draw.name!r} is not paid by its share. Nothing was charged.")
     ways = ways_of(plan.draws)

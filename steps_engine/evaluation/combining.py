@@ -44,8 +44,9 @@ def combine(values: np.ndarray, variances: np.ndarray, sets: Sets, sampling: np.
     factor = 1 / m if sets == "split" else 1 + 1 / m
     sampled = np.zeros_like(between) if sampling is None else sampling
     variance = within + np.maximum(0.0, factor * (between - sampled) + sampled / m)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         freedom = variance**2 / ((factor * between) ** 2 / (m - 1) + sampled**2 / m)
+    freedom = np.where(variance == 0, np.inf, freedom)  # a number that never varies
     return Combined(value, variance, np.maximum(freedom, m - 1), between=True)
 
 

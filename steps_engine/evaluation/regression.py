@@ -17,6 +17,7 @@ from schemas.errors import SpecError
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[01]|[-+:*~()])")
 _FACTOR = re.compile(r"\bC\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)")
 MOST_COEFFICIENTS = 2_000
+INTERCEPT = "Intercept"  # as formulaic names it
 _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm
 _SURE = 1e-6  # p(1 − p) below which a row no longer tells coefficients apart
 
@@ -165,7 +166,7 @@ def _outcome(model: Model, column: pd.Series) -> np.ndarray:
 def linear(groups: Groups, penalty: float) -> Estimates:
     """β = (XᵀX + penalty)⁻¹Xᵀy, variance σ²(XᵀX + penalty)⁻¹XᵀX(XᵀX + penalty)⁻¹; the intercept is not penalised."""
     x, gram = groups.x, groups.x.T @ (groups.count[:, None] * groups.x)
-    ridge = penalty * np.array([name != "Intercept" for name in groups.names], float)
+    ridge = penalty * np.array([name != INTERCEPT for name in groups.names], float)
     inverse, unknown = _inverse(gram + np.diag(ridge))
     beta = inverse @ (x.T @ groups.total)
     fitted = x @ beta

@@ -37,7 +37,8 @@ class Prior:
     lowest: int  # of the binned noisy counts
     step: int  # width of a bin; bin 0 of the exact counts is the single value 0
     cumulative: np.ndarray  # noisy bins × exact bins
-    variance: np.ndarray  # per noisy bin
+    mean: np.ndarray  # per noisy bin
+    variance: np.ndarray
 
     @classmethod
     def fit(cls, noisy: np.ndarray, noise: CountNoise, unseen: int = 0, threshold: int = 0) -> Prior:
@@ -63,7 +64,7 @@ class Prior:
         posterior /= posterior.sum(axis=1, keepdims=True)
         mean = posterior @ exact
         variance = np.maximum(posterior @ exact**2 - mean**2, 0) + (step**2 - 1) / 12 * (1 - posterior[:, 0])
-        return cls(noise, lowest, step, np.cumsum(posterior, axis=1), variance)
+        return cls(noise, lowest, step, np.cumsum(posterior, axis=1), mean, variance)
 
     def near(self, noisy: np.ndarray) -> np.ndarray:
         return np.flatnonzero(noisy <= math.floor(NEAR * self.noise.width))
@@ -71,6 +72,11 @@ class Prior:
     def variances(self, noisy: np.ndarray) -> np.ndarray:
         result, near = np.full(len(noisy), self.noise.variance), self.near(noisy)
         result[near] = self.variance[(noisy[near] - self.lowest) // self.step]
+        return result
+
+    def means(self, noisy: np.ndarray) -> np.ndarray:
+        result, near = noisy.astype(float), self.near(noisy)
+        result[near] = self.mean[(noisy[near] - self.lowest) // self.step]
         return result
 
     def draw(self, noisy: np.ndarray, randomness: Randomness) -> np.ndarray:

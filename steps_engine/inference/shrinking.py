@@ -11,10 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from steps_engine.noise import Randomness, discrete_gaussian, uniform
+from steps_engine.noise import Randomness, discrete_gaussian
 
 SPREAD = np.concatenate([[0.0], 2.0 ** np.arange(-7, 2.01, 0.5)])  # in sizes: none, then from a hundredth to four times
 ROUNDS = 60
+MOST_STRETCHED = 4.0
 _FINE = Fraction(2**40)  # a discrete Gaussian of this variance, over 2²⁰, is a Gaussian for every purpose after the noise
 
 
@@ -38,13 +39,12 @@ class Shrunk:
         variance: np.ndarray = np.maximum(second - self.mean**2, 0)
         return variance
 
-    def draw(self, randomness: Randomness) -> np.ndarray:
-        """One plausible value each."""
-        below = self.part.cumsum(axis=1) < uniform(len(self.value), randomness)[:, None]
-        which = below.sum(axis=1).clip(max=len(SPREAD) - 1)
-        gain = self.gain[np.arange(len(which)), which]
-        drawn: np.ndarray = gain * self.value + np.sqrt(gain * self.noise) * standard_normal(len(which), randomness)
-        return drawn
+    def as_spread(self, table: np.ndarray) -> np.ndarray:
+        """Means, of each table stretched until they scatter as its values are thought to (Louis 1984); means scatter less."""
+        mean, variance = self.mean, self.variance
+        known, held = np.bincount(table, mean**2), np.bincount(table, mean**2 + variance)
+        stretched: np.ndarray = mean * np.sqrt(held / np.maximum(known, 1e-300)).clip(max=MOST_STRETCHED)[table]
+        return stretched
 
 
 def shrunk(

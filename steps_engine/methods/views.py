@@ -70,7 +70,7 @@ class Dependent:
 
     name: str
     on: tuple[tuple[str, bool], ...]
-    histograms: int
+    histograms: int  # 0: none of its own below the others
     categories: int
 
 

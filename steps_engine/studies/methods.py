@@ -38,6 +38,7 @@ class Original:
 
     domain: Domain
     frame: pd.DataFrame
+    analyses: tuple[dict[str, str], ...] = ()  # what is asked of them, as release.yaml says it
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -57,11 +58,13 @@ class StudyMethod:
     kind: Kind
     settings: dict[str, Any] = field(default_factory=dict)
     delta: str = ""  # of zero-concentrated privacy; empty: pure, or none
+    declared: bool = False  # whether its releases name the study's analyses
 
     @property
     def definition(self) -> dict[str, Any]:
         """What decides its figures: part of the identity of a grid point."""
-        said = {"kind": self.kind, "settings": self.settings}
+        said: dict[str, Any] = {"kind": self.kind, "settings": self.settings}
+        said |= {"declared": True} if self.declared else {}
         return {**said, "delta": self.delta} if self.delta else said
 
     @property
@@ -104,6 +107,7 @@ def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: i
     privacy: dict[str, Any] = {"epsilon": Decimal(epsilon), "total": "invariant"}
     privacy |= {"delta": Decimal(method.delta)} if method.delta else {}
     asked = {"name": "study", "dataset": "-", "source": "-", "privacy": privacy, "method": method_spec(**settings)}
+    asked |= {"analyses": original.analyses} if method.declared else {}
     spec = ReleaseSpec.model_validate(asked)
     check_names(spec, original.domain, method.name)
     return Release(spec=spec, domain=original.domain, folder=".")
@@ -150,7 +154,7 @@ def _needs_no_options(name: str) -> bool:
 def under_zcdp(method: StudyMethod, delta: str) -> StudyMethod:
     """The same method, its draws paid by the largest ρ that promises (ε, δ)."""
     title = f"{method.name}, zCDP at δ = {delta}"
-    return StudyMethod(f"{method.name}{_UNDER_ZCDP}{delta}", title, method.kind, method.settings, delta)
+    return replace(method, name=f"{method.name}{_UNDER_ZCDP}{delta}", title=title, delta=delta)
 
 
 def find_method(listed: dict[str, StudyMethod], name: str) -> StudyMethod:
@@ -189,7 +193,7 @@ def _tree(name: str, title: str, *order: Any, kind: Kind = "release") -> StudyMe
 def _shared(method: StudyMethod) -> StudyMethod:
     """The same method with one measurement at all of ε, from which the m sets are drawn."""
     settings = {**method.settings, "sets": {"budget": "shared"}}
-    return StudyMethod(f"{method.name}-shared", f"{method.title}, shared", method.kind, settings)
+    return replace(method, name=f"{method.name}-shared", title=f"{method.title}, shared", settings=settings)
 
 
 def _uh(name: str, title: str, layers: int) -> StudyMethod:
@@ -202,6 +206,9 @@ ORIGINAL = StudyMethod("original", "the sample itself (not private)", "original"
 FLAT = StudyMethod("flat", "flat Laplace", "release", {"decomposition": "flat"})
 CASCADE = StudyMethod("cascade", "cascade", "release", {"decomposition": "cascade"})  # the order is the plan's own
 AUTO = StudyMethod("auto", "auto, shared", "release", {"decomposition": "auto", "sets": {"budget": "shared"}})
+_PAIRS: dict[str, Any] = {"decomposition": "pairs", "sets": {"budget": "shared"}}  # split sets hide what shrinking does
+PAIRS = StudyMethod("pairs", "pairs, model declared, shared", "release", _PAIRS, declared=True)
+PAIRS_UNDECLARED = StudyMethod("pairs-undeclared", "pairs, nothing declared, shared", "release", _PAIRS)
 PRIVBAYES = StudyMethod("privbayes", "PrivBayes", "release", {"decomposition": "privbayes"})  # degree 2, ε in halves
 STEPS_2 = _tree("steps-2", "STEPS-2", "voted", "college")
 STEPS = _tree("steps", "STEPS (L=2)", ("x1", "x2", "x4"), ("x3", "y"))
@@ -220,6 +227,8 @@ VOTER = named(
     _shared(STEPS_2),
     CASCADE,
     _shared(CASCADE),
+    PAIRS,
+    PAIRS_UNDECLARED,
     AUTO,
     BOOTSTRAP,
 )
@@ -235,6 +244,8 @@ SIMULATION = named(
     _shared(STEPS),
     CASCADE,
     _shared(CASCADE),
+    PAIRS,
+    PAIRS_UNDECLARED,
     AUTO,
     ORIGINAL,
 )  # fmt: skip

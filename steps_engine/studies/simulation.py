@@ -45,6 +45,11 @@ class Truth:
         said = {"name": f"model-{self.number}", "population": "simulated", "expected_rows": 10_000, "attributes": (*x, y)}
         return Domain.model_validate(said)
 
+    @property
+    def analyses(self) -> tuple[dict[str, str], ...]:
+        """What a release would declare: the regression, whose tables a ridge penalty does not change."""
+        return ({"model": self.regression.formula, "kind": "linear"},)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """One row of every combination names all coefficients."""
@@ -107,7 +112,7 @@ def simulation_figures(
 
     `sample` seeds the original and the test rows: every method and ε sees the same data in the same repeat.
     """
-    original = Original(truth.domain, simulate(truth, rows, sample.child("original")))
+    original = Original(truth.domain, simulate(truth, rows, sample.child("original")), truth.analyses)
     fits = [truth.fit(with_all_categories(frame)) for frame in draw_sets(method, original, epsilon, sets, randomness)]
     value, low, high = _combined(fits, method)
     test = simulate(truth, TEST_ROWS, sample.child("test"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -61,7 +62,8 @@ def check_voter_domain(domain: Domain) -> None:
 def voter_figures(method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness) -> Figures:
     """SPECKS, χ² agreement, overlap of the difference-in-differences intervals, and margins of one repeat."""
     domain = original.domain
-    codes = [encode(frame, domain) for frame in draw_sets(method, original, epsilon, sets, randomness)]
+    asked = replace(original, analyses=({"model": MODELS["did_voter"].formula, "kind": "logistic"},))
+    codes = [encode(frame, domain) for frame in draw_sets(method, asked, epsilon, sets, randomness)]
     reference, *coded = (Coded(domain.names, domain.sizes, each) for each in (original.codes, *codes))
     found = specks(reference, coded, randomness, CLASSIFIER, null=0)
     figures: Figures = {("ks", ""): found.ks, ("pmse", ""): found.pmse, ("converged", ""): float(found.converged)}

@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from schemas.identity import LARGEST_WHOLE, canonical, canonical_1
-from schemas.manifest import FileFacts, Manifest
+from schemas.manifest import FORMAT_3, FileFacts, Manifest
 from schemas.manifest_1 import FORMAT_1, Manifest1
 from schemas.plan import Plan
 from schemas.plan import read_plan as plan_of
@@ -30,6 +31,7 @@ MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signin
 DOMAIN, PLAN = "domain.json", "plan.json"
 UNLISTED = frozenset({MANIFEST, SIGNATURE})  # every other file stands in the manifest
 LARGEST_JSON = 32_000_000  # bytes
+_LATER = re.compile(r"steps-release/([4-9]|[1-9][0-9]{1,3})")  # formats that a newer version may write
 
 AnyManifest = Manifest | Manifest1
 Form = Callable[[Any], str]  # how a bundle writes JSON: RFC 8785, or as format 1 did
@@ -81,8 +83,14 @@ def read_plan(content: bytes, form: Form = canonical) -> Plan:
 
 def read_manifest(content: bytes) -> AnyManifest:
     """By the rules of the format that it names."""
-    if len(content) <= LARGEST_JSON and _format(content) == FORMAT_1:
+    format = _format(content) if len(content) <= LARGEST_JSON else None
+    if format == FORMAT_1:
         return Manifest1.model_validate(canonical_json(content, canonical_1))
+    if isinstance(format, str) and _LATER.fullmatch(format):
+        raise ValueError(
+            f"has format {format}, and this version knows none after {FORMAT_3}: a newer version of this software made it. "
+            "Verify it with that one, or with one that is newer still"
+        )
     return Manifest.model_validate(canonical_json(content))
 
 

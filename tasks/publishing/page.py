@@ -19,6 +19,7 @@ from steps_engine.accounting.measures import MEASURES, PURE
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import Margin
 from tasks.publishing import bundle, pictures
+from tasks.publishing.analyses import analysis_views
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 
 PAGES = Path(__file__).parent / "pages"
@@ -50,6 +51,7 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, 
         network=pictures.network_picture(view.network) if view.network else None,
         budget=_budget(manifest),
         loss=loss_view(plan),
+        analyses=list(analysis_views(manifest, plan)),
         draws=list(_draw_rows(plan, method.sketch(plan).draws)),
         files=list(_file_rows(manifest)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, cur
 from tasks.publishing import pictures
 
 BEFORE = (0.01, 0.1, 0.5, 0.9)  # what somebody may have believed
+CHANCES = {"1 in 20": 1 / 20, "1 in a million": 1e-6}  # and δ: with which a belief may change by more
 TOLD_AT = ("1e-3", "1e-6", "1e-9", "1e-12", "1e-15")
 PRICES = {
     "discrete_gaussian": "Gaussian noise of standard deviation σ (or a little less) costs Δ² ⁄ 2σ² on counts that one {unit} "
@@ -31,10 +32,12 @@ def loss_view(plan: Plan) -> dict[str, Any] | None:
     if plan.rho is None or plan.delta is None:
         return None
     rho, own = rho_between(plan), float(plan.delta)
+    chances = {name: chance for name, chance in CHANCES.items() if chance != own} | {f"δ = {power(plan.delta)}": own}
     return {
         "suspicion": _suspicion(plan),
         "twice": short(rho, ROUND_UP) if rho != Fraction(plan.rho) else None,
-        "beliefs": [[percent(before), *_after(before, rho, own)] for before in BEFORE],
+        "chances": list(chances),
+        "beliefs": [[percent(before), *_after(before, rho, chances.values())] for before in BEFORE],
         "toss": percent(belief(0.5, loss_of(rho, own))),
         "guess": percent(chance_of_a_right_guess(rho)),
         "odds": _times(Fraction(loss_of(rho, own))),
@@ -52,8 +55,8 @@ def _suspicion(plan: Plan) -> str:
     return f"that the data of a certain {plan.unit}{rows} are one thing and not another"
 
 
-def _after(before: float, rho: Fraction, own: float) -> Iterator[str]:
-    return (percent(belief(before, loss_of(rho, chance))) for chance in (1 / 20, 1e-6, own))
+def _after(before: float, rho: Fraction, chances: Iterable[float]) -> Iterator[str]:
+    return (percent(belief(before, loss_of(rho, chance))) for chance in chances)
 
 
 def _promise_rows(plan: Plan) -> Iterator[dict[str, Any]]:

@@ -20,9 +20,11 @@ from schemas.errors import EvidenceBroken
 from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
+from schemas.results import AnalysisResult
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
+from tasks.publishing.analyses import analyses_of
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.page import make_page
 from tasks.stores.artifacts import Reference
@@ -106,22 +108,24 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.DOMAIN] = bundle.domain_bytes(release.domain)
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof), plan, release.domain, tables)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof))
+    analyses = analyses_of(plan, release.domain, tables)
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     return files
 
 
-def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof) -> Manifest:
+def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...]) -> Manifest:
     guarantee = guarantee_of(plan)
     return Manifest(
-        format=format_of(guarantee, plan.draws, proof),
+        format=format_of(guarantee, plan.draws, proof, analyses),
         release=plan.release,
         population=plan.population,
         made_at=_today(),
         guarantee=guarantee,
         composition=composition_of(plan),
         draws=plan.draws,
+        analyses=analyses,
         plan_hash=plan.hash,
         spec_hash=plan.spec_hash,
         ledger=proof,

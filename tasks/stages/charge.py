@@ -6,7 +6,6 @@ from dataclasses import InitVar, dataclass
 from enum import Enum
 from typing import Any, final
 
-from schemas.budget import parse_nanos
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
@@ -15,7 +14,7 @@ from tasks.stages.discretize import fingerprint
 from tasks.stages.plan import load_plan
 from tasks.stages.references import CellsReference, PlanReference
 from tasks.stores.artifacts import Store
-from tasks.stores.charging import ChargeRequest
+from tasks.stores.charging import asked_by, must_have_a_price
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
 
@@ -50,26 +49,23 @@ class ChargedPlan:
             raise EvidenceBroken(f'release "{plan.release}": its plan is not the one that was charged. Nothing was drawn.')
 
 
+def must_be_payable(home: Home, plan: PlanReference) -> None:
+    """A plan that the population's budget can never pay, its measure being another, is refused before a record is read."""
+    store = Store(home)
+    planned = load_plan(store, plan)
+    account = next((each for each in store.ledger.accounts() if each.population == planned.population), None)
+    if account is not None:
+        must_have_a_price(asked_by(planned), account)
+
+
 def charge(home: Home, release: Release, plan: PlanReference, cells: CellsReference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
     store = Store(home)
     planned = load_plan(store, plan)
     counts = Counts.from_table(release.domain, store.read(cells))
-    request = ChargeRequest(
-        release=release.name,
-        population=planned.population,
-        nanos=parse_nanos(planned.cost),
-        measure=planned.measure,
-        neighbours=planned.neighbours,
-        unit=planned.unit,
-        plan_hash=planned.hash,
-        spec_hash=planned.spec_hash,
-        plan_format=planned.format,
-        fingerprint=fingerprint(counts, release.domain, secret_key(home, "fingerprint")),
-        context={**context, "approval": release.spec.approval},
-    )
+    found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
     try:
-        paid = store.ledger.charge(request)
+        paid = store.ledger.charge(asked_by(planned, found, {**context, "approval": release.spec.approval}))
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from schemas.budget import LARGEST, UNIT, parse_quoted, show_nanos
+from schemas.budget import LARGEST, UNIT, parse_nanos, parse_quoted, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
-from steps_engine.accounting.measures import PURE, ZCDP
+from schemas.plan import Plan
+from steps_engine.accounting.measures import MEASURES
 
 from .entries import Entry
 from .releases import current, state_of
 
-MEASURES = {measure.name: measure for measure in (PURE, ZCDP)}
 _ARGUMENT = {"pure": "EPSILON", "zcdp": "--rho RHO"}  # of `steps budget grant`
 
 
@@ -58,6 +58,23 @@ class ChargeRequest:
     def body(self, attempt: int) -> dict[str, Any]:
         terms = ("neighbours", "unit", "plan_hash", "spec_hash", "plan_format", "fingerprint", "context")
         return {name: getattr(self, name) for name in terms} | {"attempt": attempt}
+
+
+def asked_by(plan: Plan, fingerprint: str = "", context: dict[str, Any] | None = None) -> ChargeRequest:
+    """What a plan asks to pay for; without a fingerprint its price can be told, but nothing is charged by it."""
+    return ChargeRequest(
+        release=plan.release,
+        population=plan.population,
+        nanos=parse_nanos(plan.cost),
+        measure=plan.measure,
+        neighbours=plan.neighbours,
+        unit=plan.unit,
+        plan_hash=plan.hash,
+        spec_hash=plan.spec_hash,
+        plan_format=plan.format,
+        fingerprint=fingerprint,
+        context=context or {},
+    )
 
 
 class Price(NamedTuple):
@@ -176,9 +193,7 @@ def must_be_affordable(request: ChargeRequest, account: Account | None) -> Price
     if account is None:
         raise BudgetRefused(no_grant(request.population, request.measure))
     must_be_in_relation(request, account)
-    cost = cost_in(account.measure, request)
-    if cost is None:
-        raise SpecError(_no_price(request, account))
+    cost = must_have_a_price(request, account)
     if cost > account.balance:
         lower = "epsilon" if request.measure == "pure" else "rho, or the epsilon at delta"
         raise BudgetRefused(
@@ -187,6 +202,14 @@ def must_be_affordable(request: ChargeRequest, account: Account | None) -> Price
             f"the grant: {granting(account.population, account.measure)}"
         )
     return Price(cost, None if account.measure == "pure" else account.measure)
+
+
+def must_have_a_price(request: ChargeRequest, account: Account) -> int:
+    """The cost in the budget's measure, whatever is left of it."""
+    cost = cost_in(account.measure, request)
+    if cost is None:
+        raise SpecError(_no_price(request, account))
+    return cost
 
 
 def _asked(request: ChargeRequest, measure: str, cost: int) -> str:

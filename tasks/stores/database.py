@@ -44,6 +44,7 @@ ENTRIES = sql.Table(
     sql.Column("measure", sql.Text),  # since version 3
 )
 _CREATION_LOCK = 0x57E95  # PostgreSQL's advisory lock for making the tables
+_NOT_ALLOWED = "42501"  # PostgreSQL's insufficient_privilege
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,11 @@ class Database:
         if type(error) is exc.DatabaseError:
             text = f"{self.name} is not a readable ledger ({said}). Restore it from its newest backup."
             raise EvidenceBroken(text) from None
+        if getattr(error.orig, "sqlstate", None) == _NOT_ALLOWED:
+            text = f"the ledger {self.name} does not allow this account what is asked ({said}). Nothing was written. "
+            raise StepsError(
+                text + "The first entry of a newer version migrates the tables: their owner must write it."
+            ) from None
         text = f"the ledger {self.name} is busy, locked or out of reach ({said}). Nothing was written; run again later."
         raise InfrastructureFault(text) from None
 

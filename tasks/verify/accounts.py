@@ -7,7 +7,7 @@ from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 
 from schemas.budget import show_nanos
-from schemas.manifest import ADDS_UP, ChargeEntry, LedgerProof, Manifest, guarantee_of
+from schemas.manifest import ChargeEntry, LedgerProof, Manifest, adds_up, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, LedgerProof1, Manifest1, guarantee_1
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
@@ -37,7 +37,7 @@ def manifest_problems(manifest: Manifest | Manifest1, plan: Plan) -> Iterator[st
         yield "the guarantee is not the one that the plan gives"
     figures, given = figures_of(plan), manifest.composition
     figures_given = Figures(given.structure, given.measurements, given.total)
-    if (figures_given, given.sets, given.sentence) != (figures, plan.sets, ADDS_UP):
+    if (figures_given, given.sets, given.sentence) != (figures, plan.sets, adds_up(plan)):
         yield "the composition is not the one that the plan gives"
 
 

@@ -16,6 +16,7 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Checked, Findings
 from tasks.publishing import bundle
 from tasks.verify import accounts
+from tasks.verify.analyses import check_analyses
 from tasks.verify.files import content_of, regular_files, sound_files
 from tasks.verify.signature import NOT_ESTABLISHED, given_key, is_signed
 from tasks.verify.tables import check_set, check_tables
@@ -68,6 +69,7 @@ def _check_content(files: Mapping[str, Path], manifest: bundle.AnyManifest, foun
         found.collect(bundle.DOMAIN, accounts.domain_problems, plan, domain)
         if plan.sets == manifest.composition.sets:
             checked = _check_tables(files, domain, plan, found)
+            found.attempt(bundle.PLAN, check_analyses, files, manifest, plan, domain, found)
     found.collect(bundle.PLAN, accounts.plan_problems, plan, checked.ends if checked is not None else None)
 
 

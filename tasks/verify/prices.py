@@ -19,6 +19,7 @@ SYMBOLS: Mapping[str, str] = {"pure": "ε", "zcdp": "ρ"}
 PRICES: Mapping[tuple[str, str], Callable[[Fraction], Fraction]] = {
     # One person moves the logarithm of every probability by at most sensitivity/scale.
     ("pure", "two_sided_geometric"): lambda ratio: ratio,
+    ("pure", "max_norm"): lambda ratio: ratio,
     ("pure", "permute_and_flip"): lambda ratio: ratio,
     ("pure", "exponential"): lambda ratio: ratio,
     # ε-differential privacy is ε²/2-zCDP.

@@ -45,6 +45,12 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
     if plan.neighbours not in NEIGHBOURS:
         raise NotKnown(f"neighbouring relation {plan.neighbours!r} is not known to this verifier")
     rows, times = plan.rows_per_person, NEIGHBOURS[plan.neighbours]
+    if draw.of is not None and plan.measure == "zcdp" and draw.mechanism != "discrete_gaussian":
+        # In ρ contrasts are centred: one row changes several entries, by more than 1.
+        raise NotKnown(f"of contrasts in ρ this verifier knows Gaussian noise only, not {draw.mechanism}")
+    if draw.is_joint and draw.kind == "count":
+        # In the largest coordinate: in every table of the draw one row changes one entry by 1, the entries of one cell.
+        return times * rows
     if draw.of is not None and draw.mechanism in COUNTING:
         # Per unit of the contrast's length, which is the same for every row: lengths of rows that go and come add up at most.
         return COUNTING[draw.mechanism](times * rows, 1)

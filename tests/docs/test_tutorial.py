@@ -72,6 +72,11 @@ def test_the_mistakes_that_it_shows_are_found(said: str):
     assert "synthetic-1.csv: is not the file that was signed" in said
 
 
+def test_the_same_release_is_planned_in_rho_as_well(said: str):
+    assert "cost      ρ = 0.014973057 for each person   (population payroll-2026: no grant yet)" in said
+    assert "promises  ε = 1 at δ = 1e-9" in said
+
+
 def test_the_plan_that_it_prints_is_the_plan(said: str):
     document = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     printed = next(text for _, _, text in BLOCK.findall(document) if text.startswith(NAME))

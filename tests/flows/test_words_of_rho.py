@@ -10,6 +10,7 @@ import pytest
 from flows.output import json_views, terminal
 from flows.output.plan_picture import tree_svg
 from schemas.budget import UNIT, parse_nanos, show_nanos
+from schemas.errors import SpecError
 from steps_engine.accounting.conversion import epsilon_of
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
@@ -19,6 +20,7 @@ from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.small import Small
 from tests.flows.test_release_flow import events_about, last_flow_run
+from tests.flows.without_prefect import run_stages
 
 RHO = "0.02, delta: 1e-9"
 CASCADE = "method: {decomposition: cascade}"
@@ -127,6 +129,7 @@ def test_a_release_in_rho_is_refused_and_shown_in_rho(small: Small, steps):
     said = steps("run", small.release, "--json")
     assert said.code == 3 and "asks ρ=0.02; 0.01 of 0.01 is left" in said.json["error"]
     plan = descriptions(last_flow_run().id)["plan-refused-rho"]
+    assert "charged as" not in plan, "the budget's measure is the plan's"
     assert plan.startswith("refused-rho costs ρ = 0.02 of small-people (ε = 0.89") and "ε = 1.163287327 at δ = 1e-9" in plan
     assert events_about("refused-rho") == [{"measure": "zcdp", "asked": "0.02", "left": "0.01", "granted": "0.01"}]
 
@@ -136,6 +139,8 @@ def test_a_pure_release_that_a_budget_in_rho_refuses_is_told_in_rho(small: Small
     granted(steps, "--rho", "0.1")
     small.write(name="refused-pure")
     assert steps("run", small.release).code == 3
+    plan = descriptions(last_flow_run().id)["plan-refused-pure"]
+    assert plan.startswith("refused-pure costs ε = 0.5 of small-people, charged as ρ = 0.125: ")
     assert events_about("refused-pure") == [{"measure": "zcdp", "asked": "0.125", "left": "0.1", "granted": "0.1"}]
 
 
@@ -149,3 +154,25 @@ def test_the_budget_s_progress_is_in_rho_and_in_the_epsilon_that_it_is(small: Sm
     assert descriptions(last_flow_run().id)["budget-small-people"] == (
         f"ρ = 0.02 of 0.04 is spent; 0.02 is left (at δ = 1e-6: ε = {spent} spent, {all_of_it} granted)"
     )
+
+
+def test_rho_that_a_budget_in_epsilon_can_never_pay_is_refused_before_a_record_is_read(small: Small, steps):
+    granted(steps, "4")
+    asks_rho(small, name="no-price")
+    (small.folder / "records.parquet").unlink()  # a look at it would fail
+    before = open_ledger(Home(small.home)).entries()
+    with pytest.raises(SpecError, match="has no price there. Nothing was charged"):
+        run_stages(Home(small.home), small.release)
+    after = open_ledger(Home(small.home)).entries()[len(before) :]
+    assert [entry.details.get("stage") for entry in after] == ["plan"], "nothing but the plan was sealed, nothing charged"
+    said = steps("run", small.release, "--json")
+    assert said.code == 2 and "has no price there" in said.json["error"]
+
+
+def test_a_budget_in_rho_pays_for_both_so_that_records_are_read(small: Small, steps):
+    """The control: only what has no price is refused so early."""
+    granted(steps, "--rho", "1")
+    (small.folder / "records.parquet").unlink()
+    for asked in (small.write(name="pure"), asks_rho(small, name="in-rho")):
+        with pytest.raises(SpecError, match="records.parquet"):
+            run_stages(Home(small.home), asked)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tasks.specs import load_release
 from tasks.stages.audit import bundles, check_bundle, check_ledger, must_be_current
 from tasks.stages.build import build_tree
-from tasks.stages.charge import charge
+from tasks.stages.charge import charge, must_be_payable
 from tasks.stages.correct import correct
 from tasks.stages.discretize import discretize
 from tasks.stages.evaluate import evaluate
@@ -50,6 +50,7 @@ def run_stages(home: Home, path: Path) -> bool:
         publish_release(home, asked, planned, finished.public)
         forget_exact_counts(home, asked)
         return False
+    must_be_payable(home, planned)
     at("validate")
     validate(home, asked)
     at("discretize")

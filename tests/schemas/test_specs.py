@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from schemas.budget import parse_nanos, show_nanos
-from schemas.errors import SpecError
+from schemas.errors import KeyRefused, SpecError
 from schemas.identity import spec_hash
 from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
@@ -121,7 +121,7 @@ ZCDP = {
     "{rho: 0.02, epsilon: 1, delta: 1e-9}": "line 4.*epsilon or rho with delta.*Found epsilon and rho; keep one",
     "{rho: 0.02, epsilon: 1}": "line 4.*Found epsilon and rho; keep one",
     "{rho: 0.02}": "line 4.*rho needs delta.*such as delta: 1e-9; found none",
-    "{delta: 1e-9}": "line 4.*Found neither epsilon nor rho",
+    "{delta: 1e-9}": "line 4: privacy: give epsilon.*Found neither epsilon nor rho; add one of them$",
     "{rho: 0.02, delta: 0}": "line 4.*delta must be above 0, not 0",
     "{epsilon: 1, delta: 1}": "line 4.*delta must be below 1, not 1",
     '{epsilon: 1, delta: "1e-9"}': "line 4.*remove the quotes",
@@ -129,9 +129,9 @@ ZCDP = {
     "{rho: 0.0000000001, delta: 1e-9}": "line 4.*rho .* more than 9 decimals; write a whole number of 0.000000001",
     "{epsilon: 1, delta_why: because}": "line 4.*delta_why gives the reason for a delta; found none",
     "{epsilon: 1, delta: 1e-9, delta_why: ' '}": "line 4.*delta_why gives the reason for a delta; found an empty one",
-    "{epsilon: 1, delta: 0.001, delta_why: x}": "delta: 1e-3 with expected_rows: 1000.*one in 1000 or more.*no reason serves",
-    "{epsilon: 1, delta: 0.0009}": "delta: 9e-4 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
-    "{epsilon: 1, delta: 0.00002}": "delta: 2e-5 with expected_rows: 1000.*at most 1e-05",
+    "{epsilon: 1, delta: 0.001, delta_why: x}": "release.yaml, line 4: .*delta: 1e-3 with expected_rows: 1000.*one in 1000 or more.*no reason serves",
+    "{epsilon: 1, delta: 0.0009}": "release.yaml, line 4: .*delta: 9e-4 with expected_rows: 1000.*at most 1e-05. Lower delta, or say in delta_why",
+    "{epsilon: 1, delta: 0.00002}": "release.yaml, line 4: .*delta: 2e-5 with expected_rows: 1000.*at most 1e-05",
 }
 
 
@@ -151,6 +151,15 @@ def test_a_delta_is_small_where_expected_rows_say_so_or_the_author_says_why(writ
     load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 1, delta: 1e-9}"), unknown), "2026q4")
     with pytest.raises(SpecError, match="delta: 1e-8 with no expected_rows in the dataset.*at most 1e-09"):
         load_release(write(RELEASE.replace("{epsilon: 0.10}", "{epsilon: 1, delta: 1e-8}"), unknown), "2026q4")
+
+
+def test_what_the_dataset_makes_of_a_key_is_told_with_the_key_s_own_line(write):
+    asked = "\n  epsilon: 1\n  delta: 0.001"
+    with pytest.raises(SpecError, match=r'release.yaml, line 6: release "[^"]*": delta: 1e-3 with'):
+        load_release(write(RELEASE.replace(" {epsilon: 0.10}", asked)), "2026q4")
+    refused = KeyRefused("a text", "privacy", "delta")
+    again = type(refused)(*refused.args)
+    assert (str(again), again.key, again.exit_code) == ("a text", ("privacy", "delta"), 2)
 
 
 def test_an_epsilon_whose_rho_is_below_the_unit_is_refused_by_the_plan(write):

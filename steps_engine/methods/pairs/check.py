@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.domain.cells import Space
 from steps_engine.methods.checked import Checked, Findings
-from steps_engine.methods.pairs.structure import Structure, one_way_draws, total_draws
+from steps_engine.methods.pairs.structure import Structure, elected_draws, ungrouped
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
 
 
@@ -45,47 +44,59 @@ def _ends(plan: Plan) -> dict[str | None, frozenset[int]]:
 
 def structure_problems(structure: Structure, table: pa.Table) -> Iterator[str]:
     """Nothing stands beside what was measured; attributes that rules tie are not grouped; an exact number of rows is one."""
-    plan, domain = structure.margins.plan, structure.margins.domain
+    domain = structure.margins.domain
     if not structure_table(structure).equals(table):
         yield "holds something beside groups, pairs and what was measured"
-    tied = {j for component in Space(domain).components for j in component.attributes}
-    if any(structure.sizes[j] < domain.sizes[j] for j in tied):
-        yield "attributes that rules tie to others are grouped"
-    if any(min(structure.shape(pair)) < 2 for pair in structure.pairs):
-        yield "a pair of an attribute without a choice was measured"
-    if not total_draws(plan) and len(set(structure.margins.total.tolist())) > 1:
+    if any(structure.sizes[j] < domain.sizes[j] for j in ungrouped(structure.margins.plan, domain)):
+        yield "attributes that rules tie to others, or that analyses need, are grouped"
+    if any(min(structure.shape(table)) < 2 for table in structure.tables):
+        yield "a table of an attribute without a choice was measured"
+    if () not in structure.margins.draws and len(set(structure.margins.total.tolist())) > 1:
         yield "there is more than one exact number of rows"
 
 
 def draw_problems(structure: Structure) -> Iterator[str]:
-    """Draws account for every pair, every margin, and the number of rows unless it is exact."""
-    plan, domain = structure.margins.plan, structure.margins.domain
+    """Draws account for every table, every margin, and the number of rows unless it is exact."""
+    plan, domain, named = structure.margins.plan, structure.margins.domain, structure.margins.draws
     yield from _election_problems(structure)
-    if plan.total == "estimated" and not total_draws(plan):
+    yield from _joint_problems(plan, domain)
+    for table, draws in [*named.items(), *((("elected",), draws) for draws in elected_draws(plan))]:
+        if sorted(map(str, (draw.set for draw in draws))) != sorted(map(str, plan.served)):
+            yield f"{' × '.join(table) or 'the number of rows'} does not have one draw in every measurement"
+    if plan.total == "estimated" and () not in named:
         yield "the number of rows is estimated, and no draw accounts for it"
-    for j, size in enumerate(domain.sizes):
-        if size > 1 and not one_way_draws(plan, domain.names[j]):
-            yield f"the margin of {domain.names[j]} was measured, and no draw accounts for it"
+    for name, size in zip(domain.names, domain.sizes, strict=True):
+        if size > 1 and (name,) not in named:
+            yield f"the margin of {name} was measured, and no draw accounts for it"
+
+
+def _joint_problems(plan: Plan, domain: Domain) -> Iterator[str]:
+    """A row changes one entry of every table by 1, and all of these in one cell: of the attributes that all tables share."""
+    sizes = dict(zip(domain.names, domain.sizes, strict=True))
+    for draw in (draw for draw in plan.draws if draw.is_joint):
+        cells = {tuple(name for name in table if sizes.get(name, 0) != 2 or len(table) > 2) for table in draw.tables}
+        if len(cells) > 1 or len(set(draw.tables)) < len(draw.tables):
+            yield f"draw {draw.name!r} measures tables together that do not cross the same cells with two categories"
 
 
 def _election_problems(structure: Structure) -> Iterator[str]:
-    """Where pairs are elected, every one has its election and its draw; otherwise a draw names it."""
-    plan, domain = structure.margins.plan, structure.margins.domain
-    elections = sum(draw.kind == "election" for draw in plan.draws)
-    named = {draw.of for draw in plan.draws}
-    elected = {draw.tree for draw in plan.draws if draw.of == "elected"}
-    pairs = [(domain.names[a], domain.names[b]) for a, b in structure.pairs]
-    if elections and (len(pairs) > elections or len(elected) < len(pairs)):
-        yield f"{len(pairs)} pairs were measured; {elections} elections and {len(elected)} draws account for as many at most"
-    if not elections and not named.issuperset(pairs):
-        yield "a pair was measured that no draw accounts for"
+    """A table that no draw names was elected: every one has its election and its draw."""
+    plan = structure.margins.plan
+    elections, draws = sum(draw.kind == "election" for draw in plan.draws), len(elected_draws(plan))
+    won = [table for table in structure.tables if structure.names(table) not in structure.margins.draws]
+    if elections and len(won) > min(elections, draws):
+        yield f"{len(won)} pairs were elected; {elections} elections and {draws} draws account for as many at most"
+    if not elections and won:
+        yield "a table was measured that no draw accounts for"
+    if any(len(table) > 2 for table in won):
+        yield "pairs are elected, and a larger table was measured that no draw names"
     if elections and (plan.election is None or (plan.election.utility, plan.election.what) != ("misfit", "pairs")):
         yield "pairs are elected by what margins alone misplace; the plan says otherwise"
 
 
 def _estimate_problems(structure: Structure, noisy: list[np.ndarray], tables: Mapping[str, pa.Table]) -> Iterator[str]:
     expected, given = estimates_table(structure, noisy), tables["consistent-counts"]
-    for name in ("first", "second", "category", "second_group"):
+    for name in ("attributes", "categories"):
         if not given[name].equals(expected[name]):
             yield "does not have exactly the cells of the noisy counts"
             return

@@ -1,67 +1,112 @@
-"""From noisy contrasts to shares of every measured table: margins, then pairs, shrunk towards independence by their noise.
+"""From noisy contrasts to shares of every measured table: margins, then pairs, then larger tables, by what their noise leaves.
 
-All of it is post-processing. For several sets from one measurement, each set gets a draw of the posterior in place of its mean.
+All of it is post-processing. One set gets estimates: pairs are shrunk towards independence cell by cell. For several sets from
+one measurement, each set gets a draw of the posterior: estimates alike in all sets would hide what the noise leaves open.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
-from steps_engine.accounting.mechanisms import CountNoise, contrast_noise
+from schemas.spec.attributes import Attribute
+from steps_engine.accounting.mechanisms import contrast_noise, contrast_variance
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import most_rows
-from steps_engine.inference.contrasts import interaction, residual, residual_variance
+from steps_engine.inference.contrasts import interaction, is_counted
+from steps_engine.inference.dependence import Axis, axis, dependence
+from steps_engine.inference.evidence import Said, interactions, part
 from steps_engine.inference.one_way import smoothed
+from steps_engine.inference.posterior import Prior
+from steps_engine.inference.raking import Margin, raked
 from steps_engine.inference.shrinking import Shrunk, shrunk, standard_normal
-from steps_engine.methods.pairs.structure import Margins, Pair, Structure, pair_draws
+from steps_engine.methods.pairs.structure import Margins, Structure, Table
 from steps_engine.noise import Randomness
 
 PRIOR_CELLS = 10.0  # all pairs together speak to each like so many of its cells
-LEAST_VARIANCE = 1e-9
-RAKINGS = 30
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Shares of the margins (of categories, of groups) and of every measured pair, and the variance of a pair's counts."""
+    """Shares of the margins (of categories, of groups) and of every measured table, and the variance of a table's counts.
+
+    `pairs` has the shares of every pair that some table tells of.
+    """
 
     total: float
     fine: list[np.ndarray]
     coarse: list[np.ndarray]
     tables: list[np.ndarray]
     variances: list[np.ndarray]
+    pairs: dict[Table, np.ndarray]
 
-    def information(self, pairs: tuple[Pair, ...]) -> np.ndarray:
-        """Of each pair how much one attribute tells of the other, in nats."""
-        found = []
-        for (a, b), table in zip(pairs, self.tables, strict=True):
-            even = np.outer(self.coarse[a], self.coarse[b])
-            found.append(float((table * np.log(np.maximum(table, 1e-300) / np.maximum(even, 1e-300))).sum()))
-        return np.array(found)
+    def information(self, tables: tuple[Table, ...]) -> np.ndarray:
+        """Of each pair how much one attribute tells of the other, in nats; 0 for larger tables."""
+        found = np.zeros(len(tables))
+        for i, of in enumerate(tables):
+            if len(of) == 2:
+                table, even = self.pairs[of], np.outer(self.coarse[of[0]], self.coarse[of[1]])
+                found[i] = (table * np.log(np.maximum(table, 1e-300) / np.maximum(even, 1e-300))).sum()
+        return found
+
+
+@dataclass(frozen=True)
+class _Known:
+    """One measurement, and what is settled of it: the number of rows, shares of margins, and what may be of each subset."""
+
+    structure: Structure
+    said: dict[Table, Said]
+    total: float
+    coarse: list[np.ndarray]
+
+    def axes(self, subset: Table) -> tuple[Axis, ...]:
+        attributes = self.structure.margins.domain.attributes
+        return tuple(axis(self.coarse[j], is_ordered(attributes[j])) for j in subset)
+
+    def excess(self, subset: Table, even: np.ndarray) -> np.ndarray:
+        """What was measured beyond what smaller tables imply."""
+        return self.said[subset].value - self.total * interaction(even)
 
 
 def estimate(structure: Structure, noisy: list[np.ndarray], measurement: int, randomness: Randomness | None) -> Estimate:
     """Of one measurement; with randomness a draw of what it leaves open."""
+    said = evidence(structure, noisy, measurement)
     total = _total(structure, measurement, randomness)
-    fine = [_margin(structure, j, measurement, total, randomness) for j in range(len(structure.sizes))]
+    fine = [_margin(structure, said, j, total, randomness) for j in range(len(structure.sizes))]
     coarse = [np.bincount(group, weights=shares) for group, shares in zip(structure.group, fine, strict=True)]
-    if not structure.pairs:
-        return Estimate(total, fine, coarse, [], [])
-    masks = _masks(structure)
-    independent = [
-        raked(np.outer(coarse[a], coarse[b]), coarse[a], coarse[b], mask)
-        for (a, b), mask in zip(structure.pairs, masks, strict=True)
-    ]
-    found = _interactions(structure, noisy, measurement, total, coarse, independent)
-    ends = np.cumsum([table.size for table in independent])[:-1]
-    values = np.split(found.mean if randomness is None else found.draw(randomness), ends)
-    tables = [
-        raked(even + value.reshape(even.shape) / total, coarse[a], coarse[b], mask)
-        for (a, b), even, value, mask in zip(structure.pairs, independent, values, masks, strict=True)
-    ]
-    return Estimate(total, fine, coarse, tables, np.split(found.variance, ends))
+    known = _Known(structure, said, total, coarse)
+    pairs, variances = _pairs(known, randomness)
+    shares = dict(pairs)
+    for which in sorted(range(len(noisy)), key=lambda i: len(structure.tables[i])):
+        if (of := structure.tables[which]) not in pairs:
+            find = _counted if is_counted(of, structure.margins.centred) else _larger
+            shares[of], variances[of] = find(known, shares, which, noisy[which][measurement], randomness)
+    tables = structure.tables
+    return Estimate(total, fine, coarse, [shares[of] for of in tables], [variances[of] for of in tables], pairs)
+
+
+def evidence(structure: Structure, noisy: list[np.ndarray], measurement: int) -> dict[Table, Said]:
+    """Of every set of attributes what was measured of their interaction, by all tables that tell of it."""
+    margins, found = structure.margins, dict[Table, Said]()
+    for j, contrasts in enumerate(margins.contrasts):
+        if margins.domain.sizes[j] > 1:
+            size = (margins.domain.sizes[j],)
+            variance = contrast_variance(margins.draws[margins.domain.names[j],][0], size)
+            ((_, found[(j,)]),) = interactions(contrasts[measurement], size, variance, margins.centred)
+    for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
+        for axes, said in interactions(measured[measurement], structure.shape(of), variance, margins.centred):
+            subset = tuple(of[k] for k in axes)
+            if len(subset) > 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
+                found[subset] = said.joined(found.get(subset))
+    return found
+
+
+def is_ordered(attribute: Attribute) -> bool:
+    """Whether neighbouring categories are alike: numbers, dates and ranks, where none stands for missing values."""
+    return attribute.kind != "categorical" and attribute.missing_code is None
 
 
 def _total(structure: Structure, measurement: int, randomness: Randomness | None) -> float:
@@ -72,73 +117,113 @@ def _total(structure: Structure, measurement: int, randomness: Randomness | None
     return float(np.clip(total, 1.0, most_rows(margins.domain)))
 
 
-def _margin(structure: Structure, attribute: int, measurement: int, total: float, randomness: Randomness | None) -> np.ndarray:
+def _margin(
+    structure: Structure, said: dict[Table, Said], attribute: int, total: float, randomness: Randomness | None
+) -> np.ndarray:
     """Shares of one attribute's categories; drawn: the measurement less fresh noise, which is the posterior of a flat prior."""
-    margins = structure.margins
-    noisy, variance = margins.estimates(attribute)[measurement], margins.variance(attribute)
-    noisy = noisy + (total - noisy.sum()) / len(noisy)
-    if randomness is not None and len(noisy) > 1:
-        fresh = np.sqrt(variance / (1 - 1 / len(noisy))) * standard_normal(len(noisy), randomness)
+    size = structure.margins.domain.sizes[attribute]
+    if size == 1:
+        return np.ones(1)
+    noisy, variance = said[(attribute,)].value + total / size, said[(attribute,)].variance
+    if randomness is not None:
+        fresh = np.sqrt(variance) * standard_normal(size, randomness)
         noisy = noisy - (fresh - fresh.mean())
-    shares: np.ndarray = smoothed(noisy, max(variance, LEAST_VARIANCE), total) / total
+    shares: np.ndarray = smoothed(noisy, variance * (1 - 1 / size), total) / total
     return shares
 
 
-def _interactions(
-    structure: Structure,
-    noisy: list[np.ndarray],
-    measurement: int,
-    total: float,
-    coarse: list[np.ndarray],
-    independent: list[np.ndarray],
-) -> Shrunk:
+def _pairs(known: _Known, randomness: Randomness | None) -> tuple[dict[Table, np.ndarray], dict[Table, np.ndarray]]:
+    """Of every pair that was measured its shares, and the variance of its counts: nought in a draw, which is to be met."""
+    pairs = [subset for subset in known.said if len(subset) == 2]
+    masks = [_mask(known.structure, pair) for pair in pairs]
+    margins = [[((0,), known.coarse[a]), ((1,), known.coarse[b])] for a, b in pairs]
+    independent = [np.outer(known.coarse[a], known.coarse[b]) for a, b in pairs]
+    even = [raked(table, of, mask) for table, of, mask in zip(independent, margins, masks, strict=True)]
+    if not pairs:
+        return {}, {}
+    if randomness is None:
+        found, cells = _interactions(known, pairs, even), [table.size for table in even]
+        ends, of_table = np.cumsum(cells)[:-1], np.repeat(np.arange(len(cells)), cells)
+        values, variances = np.split(found.as_spread(of_table), ends), np.split(found.variance, ends)
+    else:
+        values = [_plausible(known, pair, table, randomness) for pair, table in zip(pairs, even, strict=True)]
+        variances = [np.zeros(table.size) for table in even]
+    shares = [
+        raked(table + value.reshape(table.shape) / known.total, of, mask)
+        for of, table, value, mask in zip(margins, even, values, masks, strict=True)
+    ]
+    return dict(zip(pairs, shares, strict=True)), dict(zip(pairs, variances, strict=True))
+
+
+def _plausible(known: _Known, pair: Table, even: np.ndarray, randomness: Randomness) -> np.ndarray:
+    """What a pair may add to independence."""
+    return dependence(known.excess(pair, even), known.said[pair].variance, known.total, known.axes(pair)).draw(randomness)
+
+
+def _within(of: Table, shares: dict[Table, np.ndarray], coarse: list[np.ndarray]) -> list[Margin]:
+    """Axes of the smaller tables that are known, with their shares, and the margins of attributes that are in none."""
+    inside = [sub for sub in shares if len(sub) < len(of) and set(sub) <= set(of)]
+    alone = [j for j in of if not any(j in sub for sub in inside)]
+    return [(tuple(map(of.index, sub)), shares[sub]) for sub in inside] + [((of.index(j),), coarse[j]) for j in alone]
+
+
+def _counted(
+    known: _Known, shares: dict[Table, np.ndarray], which: int, noisy: np.ndarray, randomness: Randomness | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares and variances of a table of counts: cells by their own posterior, pairs as they are.
+
+    Such a table is sparse: most of what projection would leave in it is noise, and zeros must stay zeros.
+    """
+    of, noise = known.structure.tables[which], contrast_noise(known.structure.draws[which][0], noisy.shape)
+    mask = _mask(known.structure, of)
+    there = np.ones(noisy.shape, dtype=bool) if mask is None else mask
+    prior, cells, variances = Prior.fit(noisy[there], noise), np.zeros(noisy.shape), np.zeros(noisy.shape)
+    cells[there] = prior.means(noisy[there]) if randomness is None else prior.draw(noisy[there], randomness)
+    variances[there] = prior.variances(noisy[there]) if randomness is None else 0.0
+    table = raked(cells / max(cells.sum(), 1.0), _within(of, shares, known.coarse), mask)
+    return table, variances.ravel()
+
+
+def _larger(
+    known: _Known, shares: dict[Table, np.ndarray], which: int, noisy: np.ndarray, randomness: Randomness | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Shares and variances of a larger table of which the interaction was measured, beyond what smaller tables imply."""
+    of, variance = known.structure.tables[which], known.structure.variances[which]
+    said = part(noisy, known.structure.shape(of), variance, known.structure.margins.centred)
+    mask, margins = _mask(known.structure, of), _within(of, shares, known.coarse)
+    even = raked(reduce(np.multiply.outer, [known.coarse[j] for j in of]), margins, mask)
+    found = dependence(said.value - known.total * interaction(even), said.variance, known.total, known.axes(of))
+    added = found.mean if randomness is None else found.draw(randomness)
+    left = said.variance if randomness is None else 0.0
+    return raked(even + added / known.total, margins, mask), np.full(even.size, left)
+
+
+def _interactions(known: _Known, pairs: Sequence[Table], even: list[np.ndarray]) -> Shrunk:
     """Posterior of what each pair adds to independence under the rules."""
-    margins = structure.margins
     values, variances, sizes, freedom = [], [], [], []
-    noises = pair_noises(structure)
-    for (a, b), measured, even, noise in zip(structure.pairs, noisy, independent, noises, strict=True):
-        shape = even.shape
-        found = residual(measured[measurement], shape, margins.centred) - total * interaction(even)
-        values.append(found.ravel())
-        variances.append(np.full(even.size, max(noise.variance * residual_variance(shape, margins.centred), LEAST_VARIANCE)))
-        spread = np.outer(coarse[a] * (1 - coarse[a]), coarse[b] * (1 - coarse[b]))
-        sizes.append(total * np.sqrt(spread + 1e-12).ravel())
-        freedom.append(np.full(even.size, (1 - 1 / shape[0]) * (1 - 1 / shape[1])))
+    for (a, b), table in zip(pairs, even, strict=True):
+        values.append(known.excess((a, b), table).ravel())
+        spread = np.outer(known.coarse[a] * (1 - known.coarse[a]), known.coarse[b] * (1 - known.coarse[b]))
+        sizes.append(known.total * np.sqrt(spread + 1e-12).ravel())
+        freedom.append(np.full(table.size, (1 - 1 / table.shape[0]) * (1 - 1 / table.shape[1])))
+        variances.append(known.said[a, b].variance * freedom[-1])
     table = np.repeat(np.arange(len(values)), [len(value) for value in values])
     value, variance, size, weight = map(np.concatenate, (values, variances, sizes, freedom))
     return shrunk(value, variance, size, table, weight, PRIOR_CELLS)
 
 
-def pair_noises(structure: Structure) -> list[CountNoise]:
-    """The noise in the contrast of every pair."""
-    draws = pair_draws(structure.margins.plan, structure.margins.domain, structure.pairs)
-    return [contrast_noise(of_pair[0], structure.shape(pair)) for pair, of_pair in zip(structure.pairs, draws, strict=True)]
-
-
-def _masks(structure: Structure) -> list[np.ndarray | None]:
-    """Of each pair which combinations have an allowed completion; None: all. Attributes that rules tie are not grouped."""
-    components = Space(structure.margins.domain).components
-    found: list[np.ndarray | None] = []
-    for a, b in structure.pairs:
-        mask = None
-        for component in components:
-            if a in component.attributes and b in component.attributes:
-                others = tuple(axis for axis, j in enumerate(component.attributes) if j not in (a, b))
-                mask = component.completable(others)
-        found.append(mask)
-    return found
-
-
-def raked(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
-    """The table cut at nought, made to have these margins as far as the allowed cells can."""
-    table = np.maximum(table, 0) + 1e-9 * np.outer(rows, columns)
-    if allowed is not None:
-        table = table * allowed
-    for _ in range(RAKINGS):
-        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
-        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
-    total = table.sum()
-    return table / total if total > 0 else table
+def _mask(structure: Structure, table: Table) -> np.ndarray | None:
+    """Which combinations have an allowed completion; None: all. Attributes that rules tie are not grouped."""
+    mask: np.ndarray | None = None
+    for component in Space(structure.margins.domain).components:
+        inside = [j for j in component.attributes if j in table]
+        if len(inside) > 1:
+            others = tuple(axis for axis, j in enumerate(component.attributes) if j not in table)
+            order = np.argsort(np.argsort(inside))
+            allowed = np.moveaxis(component.completable(others), range(len(inside)), order)
+            shape = [structure.sizes[j] if j in inside else 1 for j in table]
+            mask = allowed.reshape(shape) if mask is None else mask & allowed.reshape(shape)
+    return None if mask is None else np.broadcast_to(mask, structure.shape(table))
 
 
 def one_way_with_errors(margins: Margins, attribute: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Measure: margins first; from their noisy values, which are public, groups of categories and an election of pairs; then pairs.
+"""Measure: margins first; from their noisy values, which are public, groups of categories and an election; then tables.
 
 Nothing here branches on an exact count: counts become contrasts, to which noise is added, and scores, which only an election
 reads.
@@ -6,48 +6,78 @@ reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from schemas.plan import Plan
+from schemas.plan import Draw, Plan
+from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
-from steps_engine.accounting.mechanisms import contrast_noise, elect, noise_of
-from steps_engine.domain.cells import Space
-from steps_engine.domain.contingency import in_parallel
-from steps_engine.domain.counting import Counts, most_rows
-from steps_engine.inference.contrasts import contrast, contrast_shape
+from steps_engine.accounting.mechanisms import contrast_noise, contrast_variance, elect, joint_noise
+from steps_engine.domain.contingency import covers, in_parallel, joint_table, largest_joint, margin
+from steps_engine.domain.counting import Counts, most_rows, no_codes
+from steps_engine.inference.contrasts import contrast
 from steps_engine.inference.one_way import joined, smoothed
-from steps_engine.methods.pairs.plan import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL, pair_error
-from steps_engine.methods.pairs.structure import Margins, Pair, Structure, is_centred, one_way_draws, pair_draws, total_draws
+from steps_engine.methods.pairs.division import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL
+from steps_engine.methods.pairs.structure import Margins, Structure, Table, elected_draws, is_centred, ungrouped
 from steps_engine.noise import Randomness
 from steps_engine.scores import MOST_ROWS
 
 
 def build(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> Structure:
-    """Margins with their noise, groups that follow from them, and the pairs of the plan or of its elections."""
+    """Margins with their noise, groups that follow from them, and the tables of the plan or of its elections."""
     margins = measure_margins(domain, plan, counts, randomness)
-    group = groups(margins)
-    structure = Structure(margins, group, ())
-    possible = tuple(pair for pair in combinations(range(len(group)), 2) if min(structure.shape(pair)) > 1)
-    elections = [draw for draw in plan.draws if draw.kind == "election"]
-    if not elections:
-        return Structure(margins, group, possible)
-    return Structure(margins, group, elect_pairs(structure, counts, possible, randomness))
+    structure = Structure(margins, groups(margins), ())
+    named = [tuple(domain.index(name) for name in names) for names in margins.draws if len(names) > 1]
+    tables = tuple(table for table in named if min(structure.shape(table)) > 1)
+    if not elected_draws(plan):
+        return Structure(margins, structure.group, tables)
+    others = (pair for pair in combinations(range(len(domain.sizes)), 2) if pair not in named)
+    possible = tuple(pair for pair in others if min(structure.shape(pair)) > 1)
+    return Structure(margins, structure.group, tables + elect_pairs(structure, counts, possible, randomness))
 
 
 def measure_margins(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> Margins:
     """The number of rows and every one-way contrast plus its noise, in every measurement."""
-    rows = int(counts.count.sum())
-    drawn = [rows + int(noise_of(draw).draw(1, randomness)[0]) for draw in total_draws(plan)]
-    total = np.clip(drawn or [rows] * plan.measurements, 0, most_rows(domain))
-    contrasts = []
-    for j, size in enumerate(domain.sizes):
-        exact = contrast(_table(counts, (j,), domain.sizes), is_centred(plan)) if size > 1 else np.zeros(0, dtype=np.int64)
-        noises = (contrast_noise(draw, (size,)) for draw in one_way_draws(plan, domain.names[j]))
-        noisy = [exact + noise.draw(exact.size, randomness) for noise in noises]
-        contrasts.append(np.stack(noisy) if noisy else np.zeros((plan.measurements, 0), dtype=np.int64))
-    return Margins(domain, plan, total, tuple(contrasts))
+    exact: dict[Names, np.ndarray] = {(): np.array([counts.count.sum()], dtype=np.int64)} | {
+        (name,): contrast(_table(counts, (j,), domain.sizes), is_centred(plan)) for j, name in enumerate(domain.names)
+    }
+    sizes: dict[Names, tuple[int, ...]] = {(): ()} | {
+        (name,): (size,) for name, size in zip(domain.names, domain.sizes, strict=True)
+    }
+    noisy: dict[Names, list[np.ndarray]] = {table: [] for table in exact}
+    for draw in plan.draws:
+        if draw.tables and max(map(len, draw.tables)) < 2:
+            for table, values in noised(draw, exact, sizes, randomness).items():
+                noisy[table].append(values)
+    total = noisy[()] or [exact[()]] * plan.measurements
+    none = [np.zeros(0, dtype=np.int64)] * plan.measurements
+    contrasts = tuple(np.stack(noisy[name,] or none) for name in domain.names)
+    return Margins(domain, plan, np.clip(np.concatenate(total), 0, most_rows(domain)), contrasts)
+
+
+def noised(
+    draw: Draw, exact: Mapping[Names, np.ndarray], sizes: Mapping[Names, tuple[int, ...]], randomness: Randomness
+) -> dict[Names, np.ndarray]:
+    """The contrasts of a draw's tables plus noise. Joint noise is a vector for each cell that its tables share."""
+    if not draw.is_joint:
+        (table,) = draw.tables
+        return {table: _alone(draw, exact[table], sizes[table], randomness)}
+    cells = {exact[table].size for table in draw.tables}
+    if len(cells) > 1:
+        raise ValueError(f"draw {draw.name!r} measures tables of different cells together, which its noise does not protect")
+    vectors = joint_noise(draw, cells.pop(), randomness)
+    return {
+        table: exact[table] + noise.reshape(exact[table].shape) for table, noise in zip(draw.tables, vectors.T, strict=True)
+    }
+
+
+def _alone(draw: Draw, exact: np.ndarray, sizes: tuple[int, ...], randomness: Randomness) -> np.ndarray:
+    """One table's contrast plus noise of its own."""
+    noise = contrast_noise(draw, sizes).draw(exact.size, randomness)
+    noisy: np.ndarray = exact + noise.reshape(exact.shape)
+    return noisy
 
 
 def _table(counts: Counts, attributes: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
@@ -60,30 +90,45 @@ def _table(counts: Counts, attributes: tuple[int, ...], sizes: tuple[int, ...]) 
 
 
 def groups(margins: Margins) -> tuple[np.ndarray, ...]:
-    """Neighbouring categories together, until a group has enough rows to be told from the noise of a pair.
+    """Neighbouring categories together, until a group has enough rows to be told from the noise of a table's cell.
 
-    Attributes with few categories, and those that rules tie to others, stay as they are.
+    Attributes with few categories, those that rules tie to others and those that analyses need stay as they are.
     """
     domain, plan = margins.domain, margins.plan
-    tied = {j for component in Space(domain).components for j in component.attributes}
-    total = max(float(margins.total.mean()), 1.0)
-    least = min(SIGMAS_PER_GROUP * pair_error(plan), total / FEWEST_GROUPS)
+    whole = ungrouped(plan, domain)
+    total, errors = max(float(margins.total.mean()), 1.0), unit_errors(plan, domain.names)
     found = []
     for j, size in enumerate(domain.sizes):
-        if size <= SMALL or j in tied:
+        if size <= SMALL or j in whole:
             found.append(np.arange(size))
         else:
-            table = smoothed(margins.estimates(j).mean(axis=0), margins.variance(j) / plan.measurements, total)
-            found.append(joined(table, least))
+            found.append(joined(_smooth(margins, j, total), min(SIGMAS_PER_GROUP * errors[j], total / FEWEST_GROUPS)))
     return tuple(found)
 
 
-def elect_pairs(structure: Structure, counts: Counts, possible: tuple[Pair, ...], randomness: Randomness) -> tuple[Pair, ...]:
+def _smooth(margins: Margins, attribute: int, total: float) -> np.ndarray:
+    """A margin from all measurements, made nonnegative and smooth."""
+    measured = margins.estimates(attribute)
+    return smoothed(measured.mean(axis=0), margins.variance(attribute) / len(measured), total)
+
+
+def unit_errors(plan: Plan, names: tuple[str, ...]) -> list[float]:
+    """Of each attribute the standard deviation of noise on what one row changes by 1, in the mean of the tables it is in."""
+    elected = [contrast_variance(draws[0], ()) ** 0.5 for draws in elected_draws(plan)]
+    found: dict[str, list[float]] = {name: list(elected) for name in names}
+    for draw in plan.draws:
+        for table in (table for table in draw.tables if len(table) > 1):
+            for name in table:
+                found[name].append(contrast_variance(draw, ()) ** 0.5)
+    return [sum(errors) / len(errors) if errors else 0.0 for errors in found.values()]
+
+
+def elect_pairs(structure: Structure, counts: Counts, possible: tuple[Table, ...], randomness: Randomness) -> tuple[Table, ...]:
     """One pair after the other, by the rows that independence would misplace: ½ Σ |count − whole number from noisy margins|.
 
     The margins are public by now, so one row changes a score by at most ½: whatever the candidates, within an interval of 1.
     """
-    plan, left, won = structure.margins.plan, list(possible), list[Pair]()
+    plan, left, won = structure.margins.plan, list(possible), list[Table]()
     scores = dict(zip(possible, misfits(structure, counts, possible), strict=True))
     for draw in (draw for draw in plan.draws if draw.kind == "election"):
         if not left:
@@ -93,42 +138,63 @@ def elect_pairs(structure: Structure, counts: Counts, possible: tuple[Pair, ...]
     return tuple(won)
 
 
-def misfits(structure: Structure, counts: Counts, pairs: tuple[Pair, ...]) -> list[float]:
+def misfits(structure: Structure, counts: Counts, pairs: tuple[Table, ...]) -> list[float]:
     """CONFIDENTIAL. Of each pair its score, less what its noise would cost: exact, halves of whole numbers."""
     shares = [one_way_shares(structure, j) for j in range(len(structure.sizes))]
-    total, error = float(structure.margins.total.mean()), pair_error(structure.margins.plan)
-    grouped = _grouped(structure, counts)
+    total = float(structure.margins.total.mean())
+    error = contrast_variance(elected_draws(structure.margins.plan)[0][0], ()) ** 0.5
 
-    def score(pair: Pair) -> float:
+    def score(pair: Table, table: np.ndarray) -> float:
         a, b = pair
         model = np.rint(total * np.outer(shares[a], shares[b])).astype(np.int64)
         price = min(round(0.8 * error * (len(shares[a]) - 1) * (len(shares[b]) - 1)), MOST_ROWS)
-        return float(np.abs(_table(grouped, pair, structure.sizes) - model).sum() - price) / 2
+        return float(np.abs(table - model).sum() - price) / 2
 
-    return in_parallel(score, pairs)
+    return [score(pair, table) for pair, table in zip(pairs, exact_tables(structure, counts, pairs), strict=True)]
 
 
 def one_way_shares(structure: Structure, attribute: int) -> np.ndarray:
     """Of the groups of an attribute, from all measurements."""
     margins, total = structure.margins, max(float(structure.margins.total.mean()), 1.0)
-    table = smoothed(margins.estimates(attribute).mean(axis=0), margins.variance(attribute) / margins.plan.measurements, total)
-    shares: np.ndarray = np.bincount(structure.group[attribute], weights=table) / total
+    shares: np.ndarray = np.bincount(structure.group[attribute], weights=_smooth(margins, attribute, total)) / total
     return shares
 
 
+def exact_tables(structure: Structure, counts: Counts, tables: Sequence[Table]) -> list[np.ndarray]:
+    """CONFIDENTIAL. Exact counts of each table's groups, its attributes in rising order, from few passes over the rows."""
+    grouped, nowhere, found = _grouped(structure, counts), np.zeros(len(counts.count), dtype=np.int64), dict[int, np.ndarray]()
+
+    def count(one_pass: tuple[Table, list[int]]) -> list[np.ndarray]:
+        attributes, served = one_pass
+        joint = joint_table(grouped, nowhere, 1, attributes, structure.sizes)
+        return [margin(joint, attributes, tables[i]).astype(np.int64) for i in served]
+
+    passes = covers(tables, structure.sizes, largest_joint(len(nowhere))) if tables else []
+    for (_, served), margins in zip(passes, in_parallel(count, passes), strict=True):
+        found |= zip(served, margins, strict=True)
+    return [found[i].reshape(structure.shape(table)) for i, table in enumerate(tables)]
+
+
 def _grouped(structure: Structure, counts: Counts) -> Counts:
-    codes = np.stack([group[counts.codes[:, j]] for j, group in enumerate(structure.group)], axis=1)
+    codes = no_codes(len(counts.count), structure.sizes)
+    for j, group in enumerate(structure.group):
+        codes[:, j] = group.take(counts.codes[:, j])
     return Counts(codes, counts.count)
 
 
 def sanitize(structure: Structure, counts: Counts, randomness: Randomness) -> list[np.ndarray]:
-    """Of every pair its contrast plus noise: measurements × the contrast's shape. Every cell gets noise, empty ones too."""
-    margins, noisy = structure.margins, []
-    grouped = _grouped(structure, counts)
-    draws = pair_draws(margins.plan, margins.domain, structure.pairs)
-    exact = in_parallel(lambda pair: contrast(_table(grouped, pair, structure.sizes), margins.centred), structure.pairs)
-    for pair, table, of_pair in zip(structure.pairs, exact, draws, strict=True):
-        shape = contrast_shape(structure.shape(pair))
-        noises = [contrast_noise(draw, structure.shape(pair)).draw(table.size, randomness).reshape(shape) for draw in of_pair]
-        noisy.append(np.stack([table + noise for noise in noises]))
-    return noisy
+    """Of every table its contrast plus noise: measurements × the contrast's shape. Every cell gets noise, empty ones too."""
+    margins = structure.margins
+    exact = [contrast(table, margins.centred) for table in exact_tables(structure, counts, structure.tables)]
+    named = [structure.names(table) for table in structure.tables]
+    contrasts = dict(zip(named, exact, strict=True))
+    sizes = {names: structure.shape(table) for names, table in zip(named, structure.tables, strict=True)}
+    noisy: dict[Names, list[np.ndarray]] = {names: [] for names in named}
+    for draw in margins.plan.draws:
+        if draw.tables and contrasts.keys() >= set(draw.tables):
+            for names, values in noised(draw, contrasts, sizes, randomness).items():
+                noisy[names].append(values)
+    for names, draws in zip(named, structure.draws, strict=True):
+        for draw in (draw for draw in draws if draw.of == "elected"):
+            noisy[names].append(_alone(draw, contrasts[names], sizes[names], randomness))
+    return [np.stack(noisy[names]) for names in named]

@@ -18,6 +18,7 @@ from steps_engine.methods.checked import Checked
 from steps_engine.methods.pairs import check, view
 from steps_engine.methods.pairs.measure import build, sanitize
 from steps_engine.methods.pairs.plan import outline
+from steps_engine.methods.pairs.predict import candidate
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.synthesize import synthesize
 from steps_engine.methods.pairs.tables import (
@@ -45,7 +46,7 @@ class PairsMethod:
         return outline(release, allowance)
 
     def candidate(self, release: Release) -> Candidate | None:
-        return None  # on request only, until its predictions are measured beside those of the others
+        return candidate(release)
 
     def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
         return structure_table(build(domain, plan, cast(Counts, counts), randomness))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from schemas.spec.method import Exact, MethodSpec
+
+LEAST = Fraction(1, 10**6)  # importance
 
 
 class PairsSpec(MethodSpec):
@@ -27,6 +30,6 @@ class PairsSpec(MethodSpec):
     @field_validator("importance")
     @classmethod
     def _positive(cls, importance: dict[str, Exact]) -> dict[str, Exact]:
-        if any(weight <= 0 for weight in importance.values()):
-            raise ValueError("importance gives attributes positive numbers, 1 for those that are not named")
+        if not all(LEAST <= weight <= 1 / LEAST for weight in importance.values()):
+            raise ValueError("importance gives attributes numbers from a millionth to a million, 1 to those that are not named")
         return importance

@@ -1,4 +1,4 @@
-"""What was measured: the number of rows, one-way tables, and interactions of pairs, all as contrasts in whole numbers."""
+"""What was measured: the number of rows, one-way tables, interactions of larger ones, all as contrasts in whole numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from schemas.plan import Draw, Plan
+from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
-from steps_engine.accounting.mechanisms import CountNoise, contrast_noise
+from steps_engine.accounting.mechanisms import contrast_variance
+from steps_engine.domain.cells import Space
 from steps_engine.inference.contrasts import residual, residual_variance
 
-Pair = tuple[int, int]
-ROWS = "(rows)"  # the tree of the number of rows; no attribute is named so
+Table = tuple[int, ...]  # two attributes or more, by their number in the domain
 
 
 @dataclass(frozen=True)
@@ -37,33 +38,54 @@ class Margins:
     def centred(self) -> bool:
         return is_centred(self.plan)
 
+    @cached_property
+    def draws(self) -> dict[Names, tuple[Draw, ...]]:
+        return draws_of(self.plan)
+
     def variance(self, attribute: int) -> float:
         """Of the noise in a cell of one measurement, beside that of the number of rows."""
-        size = self.domain.sizes[attribute]
+        name, size = self.domain.names[attribute], self.domain.sizes[attribute]
         if size == 1:
             return 0.0
-        return one_way_noise(self.plan, self.domain, attribute).variance * residual_variance((size,), self.centred)
+        return contrast_variance(self.draws[name,][0], (size,)) * residual_variance((size,), self.centred)
 
     @cached_property
     def total_variance(self) -> float:
-        found = [draw for draw in self.plan.draws if draw.of == ()]
-        return contrast_noise(found[0], ()).variance if found else 0.0
+        return contrast_variance(self.draws[()][0], ()) if () in self.draws else 0.0
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Which categories pairs are counted in, and which pairs: decided after the noise of the margins, or elected."""
+    """Which categories tables are counted in, and which tables: decided after the noise of the margins, or elected."""
 
     margins: Margins
     group: tuple[np.ndarray, ...]  # of each attribute's categories
-    pairs: tuple[Pair, ...]
+    tables: tuple[Table, ...]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         return tuple(int(group[-1]) + 1 for group in self.group)
 
-    def shape(self, pair: Pair) -> tuple[int, int]:
-        return self.sizes[pair[0]], self.sizes[pair[1]]
+    def shape(self, table: Table) -> tuple[int, ...]:
+        return tuple(self.sizes[j] for j in table)
+
+    def names(self, table: Table) -> Names:
+        return tuple(self.margins.domain.names[j] for j in table)
+
+    @cached_property
+    def draws(self) -> list[tuple[Draw, ...]]:
+        """Of each table its draws, one per measurement: by its attributes, or in the order of the elections."""
+        elected, named = elected_draws(self.margins.plan), self.margins.draws
+        unnamed = [table for table in self.tables if self.names(table) not in named]
+        if len(unnamed) > len(elected):
+            raise ValueError("a table was measured that no draw of the plan accounts for")
+        won = dict(zip(unnamed, elected, strict=False))
+        return [named.get(self.names(table)) or won[table] for table in self.tables]
+
+    @cached_property
+    def variances(self) -> list[float]:
+        """Of the noise in an entry of each table's contrast."""
+        return [contrast_variance(of[0], self.shape(table)) for of, table in zip(self.draws, self.tables, strict=True)]
 
 
 def is_centred(plan: Plan) -> bool:
@@ -71,28 +93,26 @@ def is_centred(plan: Plan) -> bool:
     return plan.measure == "zcdp"
 
 
-def one_way_draws(plan: Plan, name: str) -> tuple[Draw, ...]:
-    """Of one attribute, one per measurement."""
-    return tuple(draw for draw in plan.draws if draw.of == (name,))
+def ungrouped(plan: Plan, domain: Domain) -> frozenset[int]:
+    """Attributes whose categories are never counted together: those that rules tie to others, and those of analyses."""
+    tied = (j for component in Space(domain).components for j in component.attributes)
+    needed = (domain.index(name) for each in plan.analyses for table in each.needs if table.measured for name in table.of)
+    return frozenset((*tied, *needed))
 
 
-def one_way_noise(plan: Plan, domain: Domain, attribute: int) -> CountNoise:
-    return contrast_noise(one_way_draws(plan, domain.names[attribute])[0], (domain.sizes[attribute],))
+def draws_of(plan: Plan) -> dict[Names, tuple[Draw, ...]]:
+    """Of each table that the plan names its draws, one per measurement; () is the number of rows."""
+    found: dict[Names, list[Draw]] = {}
+    for draw in plan.draws:
+        for table in draw.tables:
+            found.setdefault(table, []).append(draw)
+    return {table: tuple(draws) for table, draws in found.items()}
 
 
-def total_draws(plan: Plan) -> tuple[Draw, ...]:
-    return tuple(draw for draw in plan.draws if draw.of == ())
-
-
-def pair_draws(plan: Plan, domain: Domain, pairs: tuple[Pair, ...]) -> list[tuple[Draw, ...]]:
-    """Of each pair its draws, one per measurement: by its attributes, or in the order of the elections."""
-    elected: dict[str, list[Draw]] = {}
-    named: dict[tuple[str, ...], list[Draw]] = {}
+def elected_draws(plan: Plan) -> list[tuple[Draw, ...]]:
+    """Of each table that is elected its draws, one per measurement, in the order of the elections."""
+    found: dict[str, list[Draw]] = {}
     for draw in plan.draws:
         if draw.of == "elected":
-            elected.setdefault(draw.tree or "", []).append(draw)
-        elif draw.of is not None and len(draw.of) == 2:
-            named.setdefault(draw.of, []).append(draw)
-    if elected:
-        return [tuple(draws) for draws in elected.values()][: len(pairs)]
-    return [tuple(named[domain.names[a], domain.names[b]]) for a, b in pairs]
+            found.setdefault(draw.tree or "", []).append(draw)
+    return [tuple(draws) for draws in found.values()]

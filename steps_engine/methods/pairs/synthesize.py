@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
-from steps_engine.inference.reweighting import reweight
+from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
-from steps_engine.methods.pairs.structure import Pair, Structure
+from steps_engine.methods.pairs.structure import Structure, Table
 from steps_engine.noise import Randomness, permutation, uniform
 
-BASE = 4  # rows of the base for every row of a set
-LARGEST_BASE = 2**20
+BASE, MOST_BASE = 4, 16  # rows of the base for every row of a set; where rows are few, more
+CHEAP_BASE, LARGEST_BASE = 2**17, 2**20
 RULES_FIRST = 1e3  # nats: attributes that rules tie are neighbours in the tree
 LEAST_PART = 1e-3  # of a cell's count, squared errors below which no weight is worth fitting
+CROWDED = 1.0  # the same for each dimension of a table per row that there is to weigh, by the trust in the rows
+AGAIN = 5  # sweeps over rows that agree but for what sampling changed
 
 
 def synthesize(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> pa.Table:
@@ -35,10 +39,9 @@ def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Rando
     codes = no_codes(rows, domain.sizes)
     if not rows:
         return codes
-    information = found.information(structure.pairs)
-    base = base_rows(structure, found, information, min(BASE * rows, max(rows, LARGEST_BASE)), randomness)
-    weight = weights(structure, found, base)
-    taken = base[sample(base, weight, rows, _by_weight(structure, information), structure.sizes, randomness)]
+    information = found.information(structure.tables)
+    base = base_rows(structure, found, information, base_size(rows), randomness)
+    taken = agreeing(structure, found, base, rows, _by_weight(structure, information), randomness)
     for j, group in enumerate(structure.group):
         codes[:, j] = taken[:, j]
         if structure.sizes[j] < domain.sizes[j]:
@@ -48,23 +51,32 @@ def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Rando
     return codes
 
 
-def spanning_tree(attributes: int, pairs: tuple[Pair, ...], worth: np.ndarray) -> list[int]:
-    """The pairs of a maximum spanning forest (Kruskal 1956), those worth most first."""
+def base_size(rows: int) -> int:
+    return min(max(BASE * rows, min(MOST_BASE * rows, CHEAP_BASE)), max(rows, LARGEST_BASE))
+
+
+def spanning_tree(attributes: int, pairs: tuple[Table, ...], worth: np.ndarray, together: Table = ()) -> list[int]:
+    """The pairs of a maximum spanning forest (Kruskal 1956), those worth most first; some attributes are together before."""
     root, chosen = np.arange(attributes), []
+    root[list(together)] = min(together, default=0)
     for place in np.argsort(-worth, kind="stable"):
-        a, b = pairs[place]
-        if root[a] != root[b]:
+        a, b = pairs[place][:2]
+        if len(pairs[place]) == 2 and root[a] != root[b]:
             chosen.append(int(place))
             root[root == root[b]] = root[a]
     return chosen
 
 
 def base_rows(structure: Structure, found: Estimate, information: np.ndarray, rows: int, randomness: Randomness) -> np.ndarray:
-    """Rows × attributes of groups: each attribute by quota given its neighbour nearer to the root, within the rules."""
+    """Rows × attributes of groups: cells of the trunk, then each attribute by quota given its neighbour nearer to the trunk."""
     domain = structure.margins.domain
     codes = no_codes(rows, structure.sizes)
-    known: list[int] = []
-    for j, above, table in walk(structure, found, information):
+    known = list(trunk(structure))
+    if known:
+        cells = found.tables[structure.tables.index(tuple(known))]
+        place = by_quota(np.zeros(rows, dtype=np.int64), cells.reshape(1, -1), randomness)
+        codes[:, known] = np.stack(np.unravel_index(place, cells.shape), axis=1)
+    for j, above, table in walk(structure, found, information)[len(known) :]:
         parent = codes[:, above] if above is not None else np.zeros(rows, dtype=np.int64)
         shares = np.where(table.sum(axis=1, keepdims=True) > 0, table, found.coarse[j])
         if structure.sizes[j] == domain.sizes[j]:
@@ -74,22 +86,32 @@ def base_rows(structure: Structure, found: Estimate, information: np.ndarray, ro
     return codes
 
 
+def trunk(structure: Structure) -> Table:
+    """The attributes that rows begin with: those of the measured table of most cells, if it has more than two."""
+    larger = [table for table in structure.tables if len(table) > 2]
+    return max(larger, key=lambda table: math.prod(structure.shape(table)), default=())
+
+
 def walk(structure: Structure, found: Estimate, information: np.ndarray) -> list[tuple[int, int | None, np.ndarray]]:
-    """Every attribute once, from the roots of the spanning forest outwards, with its neighbour and their table."""
+    """Every attribute once: those of the trunk, then outwards along the spanning forest, with its neighbour and their table."""
     tied = [set(component.attributes) for component in Space(structure.margins.domain).components]
-    worth = information + RULES_FIRST * np.array([any({a, b} <= each for each in tied) for a, b in structure.pairs])
+    told = dict(zip(structure.tables, information.tolist(), strict=True))
+    pairs, first = tuple(found.pairs), trunk(structure)
+    implied = tuple(pair for pair in pairs if pair not in told)
+    told |= dict(zip(implied, found.information(implied).tolist(), strict=True))
+    worth = np.array([told[pair] + RULES_FIRST * any(set(pair) <= each for each in tied) for pair in pairs])
     beside: dict[int, list[tuple[int, np.ndarray]]] = {j: [] for j in range(len(structure.sizes))}
-    for edge in spanning_tree(len(structure.sizes), structure.pairs, worth):
-        (a, b), table = structure.pairs[edge], found.tables[edge]
+    for edge in spanning_tree(len(structure.sizes), pairs, worth, first):
+        (a, b), table = pairs[edge], found.pairs[pairs[edge]]
         beside[a].append((b, table))
         beside[b].append((a, table.T))
     steps: list[tuple[int, int | None, np.ndarray]] = []
     met: set[int] = set()
-    for first in range(len(structure.sizes)):
-        if first in met:
+    for roots in [first, *((j,) for j in range(len(structure.sizes)))]:
+        if met.intersection(roots):
             continue
-        met.add(first)
-        open_: list[tuple[int, int | None, np.ndarray]] = [(first, None, found.coarse[first][None])]
+        met.update(roots)
+        open_: list[tuple[int, int | None, np.ndarray]] = [(j, None, found.coarse[j][None]) for j in roots]
         for step in open_:
             steps.append(step)
             for b, table in beside[step[0]]:
@@ -116,25 +138,34 @@ def by_quota(parent: np.ndarray, shares: np.ndarray, randomness: Randomness) -> 
     return drawn
 
 
-def weights(structure: Structure, found: Estimate, base: np.ndarray) -> np.ndarray:
-    """Weights with which the base agrees with every pair as far as its noise demands."""
-    if not structure.pairs:
-        return np.ones(len(base))
-    part = len(base) / found.total
-    cells = [base[:, a].astype(np.int32) * structure.sizes[b] + base[:, b].astype(np.int32) for a, b in structure.pairs]
-    wanted = [table.ravel() * len(base) for table in found.tables]
+def agreeing(
+    structure: Structure, found: Estimate, base: np.ndarray, rows: int, order: list[int], randomness: Randomness
+) -> np.ndarray:
+    """Rows taken from the base by weight, and again from themselves: few change then, so that chance moves little."""
+    for sweeps in (SWEEPS, AGAIN):
+        weight = weights(structure, found, base, sweeps)
+        base = np.asfortranarray(base[sample(base, weight, rows, order, structure.sizes, randomness)])
+    return base
+
+
+def weights(structure: Structure, found: Estimate, rows: np.ndarray, sweeps: int = SWEEPS) -> np.ndarray:
+    """Weights with which rows agree with every table as far as its noise demands, and as far as so few rows can."""
+    part, dimensions = len(rows) / found.total, sum(np.prod([size - 1 for size in table.shape]) for table in found.tables)
+    least = LEAST_PART + CROWDED * dimensions / (TRUST * len(rows))
     variances = [
-        part * np.maximum(variance, LEAST_PART * found.total * table.ravel() + 1)
+        part * np.maximum(variance.reshape(table.shape), least * found.total * table + 1)
         for variance, table in zip(found.variances, found.tables, strict=True)
     ]
-    return reweight(cells, wanted, variances)
+    wanted = [table * len(rows) for table in found.tables]
+    return reweight_tables(rows, structure.sizes, structure.tables, wanted, variances, sweeps)
 
 
 def _by_weight(structure: Structure, information: np.ndarray) -> list[int]:
-    """Attributes, those that tell most of others first."""
+    """Attributes, those of the trunk first, then those that tell most of others."""
     told = np.zeros(len(structure.sizes))
-    for (a, b), nats in zip(structure.pairs, information, strict=True):
-        told[[a, b]] += nats
+    told[list(trunk(structure))] = RULES_FIRST
+    for table, nats in zip(structure.tables, information, strict=True):
+        told[[*table]] += nats
     return [int(j) for j in np.argsort(-told, kind="stable")]
 
 

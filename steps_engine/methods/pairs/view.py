@@ -7,11 +7,11 @@ import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
-from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.accounting.mechanisms import length_of
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.pairs.estimate import estimate, one_way_with_errors
 from steps_engine.methods.pairs.structure import Structure
-from steps_engine.methods.pairs.synthesize import walk
+from steps_engine.methods.pairs.synthesize import trunk, walk
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
@@ -24,7 +24,7 @@ def sketch(plan: Plan) -> Sketch:
     for layer, draw in zip(plan.layers, first, strict=True):
         nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
         rows.append(
-            SketchRow(layer.layer, said(draw), nodes, f"{float(layer.share):.2%}", noise_of(draw).length, layer.expected_error)
+            SketchRow(layer.layer, said(draw), nodes, f"{float(layer.share):.2%}", length_of(draw), layer.expected_error)
         )
     remark = () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
     return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remark)
@@ -36,7 +36,13 @@ def said(draw: Draw) -> str:
         return f"election {draw.layer + 1} of a pair"
     if draw.of == "elected":
         return f"elected {draw.tree}"
-    return " × ".join(draw.of or ()) or "number of rows"
+    if not draw.is_joint:
+        return " × ".join(draw.tables[0]) or "number of rows"
+    if draw.layer == 0:
+        margins = sum(map(bool, draw.tables))
+        return f"{margins} margins of two categories" + (", with the number of rows" if margins < len(draw.tables) else "")
+    shared = set.intersection(*map(set, draw.tables))
+    return f"{len(draw.tables)} pairs" + (f" with {' × '.join(sorted(shared))}" if shared else " of two categories")
 
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
@@ -44,20 +50,28 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
     margins = structure.margins
     error = float(np.sqrt(margins.total_variance / len(margins.total)))
+    first = ", ".join(structure.names(trunk(structure)))
     return View(
         total=Total(float(margins.total.mean()), error, tuple(len(codes) for codes in sets)),
         margins=tuple(_margin(structure, j, sets) for j in range(len(domain.sizes))),
         estimated_by="Counts from each attribute's own table,",
         heading="The pairs",
         text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
-        + (", all of them" if plan.election is None else f"; {len(structure.pairs)} pairs were elected privately")
-        + ". Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
+        + (", all of them" if plan.election is None else f"; {plan.election.layers} pairs were elected privately")
+        + _larger(structure)
+        + " Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
         caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "
-        "how many categories an attribute has.",
+        "how many categories an attribute has." + (f" Drawn first, together: {first}." if first else ""),
         network=_network(structure, noisy),
         warning="Sets agree with pairs of attributes. What three or more attributes have in common beyond their pairs was not "
         "measured, and no interval knows of it.",
     )
+
+
+def _larger(structure: Structure) -> str:
+    """What was measured beside pairs."""
+    number = sum(len(table) > 2 for table in structure.tables)
+    return f"; and {number} larger table{'s' if number > 1 else ''}, which the release's analyses need." if number else "."
 
 
 def _margin(structure: Structure, attribute: int, sets: list[np.ndarray]) -> Margin:
@@ -70,24 +84,25 @@ def _margin(structure: Structure, attribute: int, sets: list[np.ndarray]) -> Mar
 def _network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:
     """In the order in which rows are drawn: each attribute, what it was drawn given, and other pairs about as strong."""
     domain, found = structure.margins.domain, estimate(structure, noisy, 0, None)
-    information = found.information(structure.pairs)
-    told = dict(zip(structure.pairs, information.tolist(), strict=True))
+    information = found.information(structure.tables)
+    told: dict[tuple[int, ...], float] = dict(zip(structure.tables, information.tolist(), strict=True))
     shown, before = [], list[int]()
     for j, above, _ in walk(structure, found, information):
         first = told.get((min(j, above), max(j, above)), 0.0) if above is not None else 0.0
         others = [i for i in before if i != above and told.get((min(i, j), max(i, j)), 0.0) > STRONG * first > 0]
         on = [(domain.names[i], i == above) for i in before if i == above or i in others]
-        shown.append(Dependent(domain.names[j], tuple(on), 1, domain.sizes[j]))
+        shown.append(Dependent(domain.names[j], tuple(on), 0, domain.sizes[j]))
         before.append(j)
     return tuple(shown)
 
 
 def table_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.DataFrame:
-    """One table of the plan (1, 2, … as in its listing): categories or groups, estimate and standard error."""
+    """One table: 1, 2, … are the attributes' own, then those of the structure: categories or groups, estimate and error."""
     structure, _ = read_measured(domain, plan, tables)
-    listed: list[tuple[int, ...]] = [(j,) for j in range(len(domain.sizes))] + [*structure.pairs]
+    listed: list[tuple[int, ...]] = [(j,) for j in range(len(domain.sizes))] + [*structure.tables]
     of = listed[number - 1]
     frame = tables["consistent-counts"].to_pandas()
-    second = frame["second"].isna() if len(of) == 1 else frame["second"] == of[1]
-    mine: pd.DataFrame = frame[(frame["first"] == of[0]) & second].drop(columns=["first", "second"])
-    return mine.reset_index(drop=True)
+    mine = frame[frame["attributes"].map(tuple) == of].drop(columns="attributes").reset_index(drop=True)
+    categories = pd.DataFrame(mine.pop("categories").tolist(), columns=[domain.names[j] for j in of])
+    found: pd.DataFrame = pd.concat([categories, mine], axis=1)
+    return found

@@ -25,7 +25,7 @@ def one_row(sizes: tuple[int, ...], cell: tuple[int, ...]) -> np.ndarray:
 def test_every_row_changes_a_contrast_by_the_same_length(sizes, centred):
     for cell in itertools.product(*map(range, sizes)):
         change = contrast(one_row(sizes, cell), centred)
-        assert change.dtype == np.int64 and change.shape == contrast_shape(sizes)
+        assert change.dtype == np.int64 and change.shape == contrast_shape(sizes, centred)
         assert (change**2).sum() == squared_length(sizes, centred)
         assert centred or np.abs(change).sum() == 1
 
@@ -53,7 +53,7 @@ def test_without_noise_the_residual_is_the_interaction_part_of_the_table(sizes, 
 @either_way
 def test_noise_in_the_contrast_has_the_variance_it_says_in_every_cell_of_the_residual(sizes, centred):
     rng = np.random.default_rng(2)
-    found = np.array([residual(rng.normal(size=contrast_shape(sizes)), sizes, centred) for _ in range(6000)])
+    found = np.array([residual(rng.normal(size=contrast_shape(sizes, centred)), sizes, centred) for _ in range(6000)])
     assert found.var(axis=0) == pytest.approx(residual_variance(sizes, centred), rel=0.12)
 
 

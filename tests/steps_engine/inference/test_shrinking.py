@@ -1,4 +1,4 @@
-"""Empirical Bayes: noise is taken out, signal stays, and draws have the posterior's mean and variance."""
+"""Empirical Bayes: noise is taken out, signal stays, and the posterior is as wide as it says."""
 
 from __future__ import annotations
 
@@ -38,15 +38,6 @@ def test_a_table_with_signal_keeps_it_among_tables_without():
     value, each = truth + rng.normal(0, 10, 600), np.ones(600)
     found = shrunk(value, 100 * each, 100 * each, np.repeat(np.arange(20), 30), each, 10.0).mean
     assert np.mean((found[570:] - truth[570:]) ** 2) < 130 and np.mean(found[:570] ** 2) < 5
-
-
-@pytest.mark.parametrize("signal", [0.0, 20.0])
-def test_draws_have_the_mean_and_the_variance_of_the_posterior(signal):
-    _, found, _ = measured(signal, tables=4, cells=10)
-    draws = np.array([found.draw(SeededRandomness(("posterior", i))) for i in range(1500)])
-    error = np.sqrt(found.variance / 1500)
-    assert (np.abs(draws.mean(axis=0) - found.mean) < 4.5 * error + 0.02).all()
-    assert draws.var(axis=0).sum() == pytest.approx(found.variance.sum(), rel=0.1)
 
 
 def test_the_posterior_covers_the_truth_as_often_as_it_says():

@@ -1,4 +1,4 @@
-"""`auto` decides from public inputs alone, considers flat, tree and cascade, and takes what it predicts to be best."""
+"""`auto` decides from public inputs alone, considers flat, tree, cascade and pairs, and takes what it predicts to be best."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from schemas.spec.method import method_spec
+from schemas.spec.release import ReleaseSpec
 from steps_engine.laws import mean_size
 from steps_engine.methods.choosing import candidates
 from steps_engine.methods.planning import make_plan
@@ -25,13 +26,14 @@ def predicted(spec) -> dict[str, float]:
     return {each.spec.decomposition: each.predicted_error for each in candidates(spec)}
 
 
+FEW = (9, 16, 15, 2, 2)
 TAKEN = {
     "few cells": (asked(2, 2, 5, 6, epsilon="0.2"), "flat"),
-    "many cells, little budget": (asked(*[2] * 15, 14), "cascade"),
-    "many cells, much budget": (asked(*[2] * 15, 14, epsilon="6"), "tree"),
+    "many cells, little budget": (asked(*[2] * 15, 14), "pairs"),
+    "few attributes, enough budget": (asked(*FEW, rows=48_842), "tree"),
     "many cells, more budget than noise": (asked(*[2] * 15, 14, epsilon="15"), "flat"),
     "more cells than can be held": (asked(*[100] * 12, epsilon="20"), "cascade"),
-    "unknown rows": (asked(2, 3, rows=None), "cascade"),
+    "unknown rows": (asked(2, 3, rows=None), "pairs"),
     "one attribute": (asked(30), "flat"),
 }
 
@@ -46,10 +48,10 @@ def test_what_is_predicted_to_be_best_is_taken(spec, best):
 
 PAID = {
     "few cells": (asked(2, 2, 5, 6, epsilon="0.2", delta="1e-9"), "flat"),
-    "many cells, little budget": (asked(*[2] * 15, 14, delta="1e-9"), "cascade"),
-    "many cells, much budget": (asked(*[2] * 15, 14, epsilon="30", delta="1e-9"), "tree"),
-    "more cells than can be held": (asked(*[100] * 12, epsilon="20", delta="1e-9"), "cascade"),
-    "unknown rows": (asked(2, 3, rows=None, delta="1e-9"), "cascade"),
+    "many cells, little budget": (asked(*[2] * 15, 14, delta="1e-9"), "pairs"),
+    "few attributes, enough budget": (asked(*FEW, rows=48_842, epsilon="7.389", delta="1e-9"), "tree"),
+    "more cells than can be held": (asked(*[100] * 12, epsilon="20", delta="1e-9"), "pairs"),
+    "unknown rows": (asked(2, 3, rows=None, delta="1e-9"), "pairs"),
 }
 
 
@@ -68,10 +70,10 @@ def test_many_draws_gain_from_zcdp_and_a_single_one_does_not():
 
 
 def test_what_is_taken_is_what_asking_for_it_by_name_gives():
-    spec = asked(*[2] * 15, 14, epsilon="6")
+    spec = asked(*FEW, rows=48_842)
     by_name = make_plan(spec.asking(tree_candidate(spec).spec))
     taken = make_plan(spec)
-    assert taken.draws == by_name.draws and taken.layers == by_name.layers and len(taken.considered) == 3
+    assert taken.draws == by_name.draws and taken.layers == by_name.layers and len(taken.considered) == 4
 
 
 def test_every_prediction_falls_with_epsilon_and_with_rows_and_rises_with_split_sets():
@@ -81,6 +83,16 @@ def test_every_prediction_falls_with_epsilon_and_with_rows_and_rises_with_split_
         assert all(easier[name] < usual[name] for name in usual)
     split, shared = (predicted(asked(*sizes, sets={"count": 5, "budget": budget})) for budget in ("split", "shared"))
     assert all(split[name] > usual[name] for name in usual) and shared == usual
+
+
+@pytest.mark.parametrize("analysis", [("x0", "x10"), ("x0", "x10", "x11"), "x10 ~ x0 + x11"])
+def test_what_analyses_need_is_measured_by_what_is_taken(analysis):
+    """At this budget the cascade is predicted to be best, which measures no table that it does not elect."""
+    usual = asked(*[100] * 10, 2, 2, epsilon="20")
+    assert make_plan(usual).decomposition == "cascade"
+    spec = ReleaseSpec.model_validate({**dict(usual.spec), "analyses": (analysis,)})
+    plan = make_plan(usual.model_copy(update={"spec": spec}))
+    assert plan.decomposition == "pairs" and all(each.measured for each in plan.analyses)
 
 
 def test_the_tree_s_top_layer_has_at_most_as_many_nodes_as_families_have_cells():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+
+from steps_engine.accounting.composition import composition_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "engine.md"
 
@@ -31,6 +34,12 @@ def test_the_documented_example_gives_frames_counts_and_draws(example):
 def test_a_users_utility_is_in_the_plan(example):
     [election] = [draw for draw in example["elected"].plan.draws if draw.kind == "election"]
     assert election.sensitivity == 1
+
+
+def test_with_a_delta_the_documented_example_is_paid_in_rho(example):
+    plan = example["in_rho"].plan
+    assert (plan.measure, plan.epsilon, plan.delta) == ("zcdp", "1", "1e-9")
+    assert composition_of(plan).total == Fraction(plan.rho) and plan.rho == "0.014973057"
 
 
 def test_every_method_of_the_table_can_be_built(example):

@@ -18,6 +18,7 @@ from schemas.budget import parse_nanos
 from schemas.identity import chain_hash, digest
 from schemas.manifest import Guarantee, LedgerProof, format_of, guarantee_of
 from schemas.plan import Draw, Plan, read_plan
+from schemas.results import AnalysisResult
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.accounting.composition import composition_of
@@ -70,10 +71,16 @@ class Made:
 
 
 def a_release(
-    domain: Domain, method: dict, name: str = "poll-2026", epsilon: str = "1", formats=("parquet", "csv"), **privacy
+    domain: Domain,
+    method: dict,
+    name: str = "poll-2026",
+    epsilon: str = "1",
+    formats=("parquet", "csv"),
+    analyses: tuple = (),
+    **privacy,
 ) -> Release:
     """Figures of privacy are given as text; with `rho` there is no `epsilon`."""
-    spec = {"name": name, "dataset": "d.yaml", "source": "s.csv", "method": method, "formats": formats}
+    spec = {"name": name, "dataset": "d.yaml", "source": "s.csv", "method": method, "formats": formats, "analyses": analyses}
     figures = {name: Decimal(privacy.pop(name)) for name in ("rho", "delta") if name in privacy}
     spec["privacy"] = ({} if "rho" in figures else {"epsilon": Decimal(epsilon)}) | figures | privacy
     return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")
@@ -158,7 +165,8 @@ def forge_charge(manifest: dict[str, Any], **charge: Any) -> None:
     forge_chain(manifest["ledger"])
     guarantee, proof = Guarantee.model_validate(manifest["guarantee"]), LedgerProof.model_validate(manifest["ledger"])
     draws = tuple(Draw.model_validate(draw) for draw in manifest["draws"])
-    manifest["format"] = format_of(guarantee, draws, proof)
+    analyses = tuple(AnalysisResult.model_validate(each) for each in manifest.get("analyses", ()))
+    manifest["format"] = format_of(guarantee, draws, proof, analyses)
 
 
 def forge_chain(proof: dict[str, Any]) -> None:

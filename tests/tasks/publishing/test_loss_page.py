@@ -161,6 +161,18 @@ def test_a_suspicion_grows_as_the_noise_allows_and_no_figure_is_too_small():
     assert f"So a suspicion of 50 % becomes one of at most {rows[2][3]}".replace("\xa0", " ") in text_of(page)
 
 
+@pytest.mark.parametrize(
+    ("delta", "columns"),
+    [("1e-9", ["1 in 20", "1 in a million", "δ = 10⁻⁹"]), ("1e-6", ["1 in 20", "δ = 10⁻⁶"])],
+)
+def test_no_chance_has_two_columns(delta: str, columns: list[str]):
+    _, page = made(GIVEN, delta=delta, delta_why="a test")
+    table = page[page.index("What ρ means") :].split("<table>")[1].split("</table>")[0].replace("\xa0", " ")
+    assert re.findall(r'<th scope="col" class="number">(.*?)</th>', table) == columns
+    assert f'colspan="{len(columns)}"' in table
+    assert {len(row) for row in rows_of(page, "What ρ means")} == {1 + len(columns)}
+
+
 def test_where_the_number_of_rows_is_published_the_suspicion_is_about_a_replacement():
     plan, page = made(GIVEN, HOUSEHOLDS, total="invariant")
     text = text_of(page)

@@ -13,7 +13,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
+from schemas.errors import BudgetRefused, EvidenceBroken, InfrastructureFault, SpecError, StepsError
 from tasks.stores import database, migrations
 from tasks.stores.database import ENTRIES, META, version_of
 from tasks.stores.home import Home
@@ -153,6 +153,43 @@ def test_many_processes_that_write_to_an_old_ledger_at_once_migrate_it_once(old_
     ledger = open_ledger(old_home)
     assert version_in(ledger) == 3 and ledger.entries()[: len(before)] == before and ledger.verify(ledger.anchor) == []
     assert len(ledger.entries()) == len(before) + 12
+
+
+@pytest.mark.postgres
+def test_an_account_that_does_not_own_the_tables_is_told_who_must_migrate_them(
+    postgres_home: Home, tmp_path: Path, version: int
+):
+    owner = copy_to_postgresql(unpack_old(version, tmp_path / "old"), version, postgres_home.ledger_url)
+    guest = Home(owner.path, ledger_url=owner.ledger_url.replace("steps@", "guest@"))
+    for statement in (
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN",
+        "GRANT SELECT, INSERT ON entries TO guest",
+        "GRANT SELECT, UPDATE ON meta TO guest",
+    ):
+        run_on(owner, statement)
+    try:
+        ledger = open_ledger(guest)
+        before = raw_entries(ledger)
+        assert ledger.verify(ledger.anchor) == [], "reading needs no migration"
+        with pytest.raises(
+            StepsError, match="does not allow this account .*must be owner.*Nothing was written.*owner must"
+        ) as told:
+            ledger.grant("town", ONE, "more")
+        assert not isinstance(told.value, InfrastructureFault), "running again would give the same answer"
+        assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, False, before)
+        open_ledger(owner).grant("town", ONE, "by the owner")
+        ledger.grant("town", ONE, "by the guest, who may write once the tables are new")
+        assert version_in(ledger) == 3 and len(raw_entries(ledger)) == len(before) + 2
+    finally:
+        run_on(owner, "DROP OWNED BY guest")
+        run_on(owner, "DROP ROLE guest")
+
+
+def run_on(home: Home, statement: str) -> None:
+    engine = sql.create_engine(sql.make_url(home.ledger_url).set(drivername="postgresql+psycopg"), poolclass=sql.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
 
 
 # One way to make the tables

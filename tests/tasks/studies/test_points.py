@@ -149,8 +149,9 @@ def test_the_voter_study_in_both_measures_ranks_zcdp_as_if_it_had_entered_alone(
         assert "cascade, zCDP at δ = 1e-9" in (tmp_path / "out" / picture).read_text()
 
 
-def test_points_finished_before_there_was_a_second_measure_are_found():
-    """Their names, written down then."""
+def test_points_finished_before_there_was_a_second_measure_are_found(monkeypatch):
+    """Their names, written down then, when figures were those of version 2."""
+    monkeypatch.setattr(module, "FIGURES", 2)
     assert Point("voter", "steps-2", "1", 1, 5, 1, "data").key == "71f2029c266ba5d0349584ef361f0492"
     assert Point("voter", "bootstrap", "", 1, 5, 1, "data").key == "4e6b0e31ec8c4a4050c127cb2b24746d"
     old = Point("simulation", "cascade-shared", "0.5", 2, 4, 1, "", 1, 4_000)

@@ -18,6 +18,7 @@ PLANNING = re.compile(
     r"steps_engine\.methods(\.\w+)?\.(planning|plan|election|choosing|network)"
     r"|steps_engine\.methods\.cascade\.growth"
     r"|steps_engine\.accounting\.(plans|composition|conversion)"
+    r"|steps_engine\.analyses\.(measured|predict|refusing|wanted)"
     r"|steps_engine\.studies"
     r"|tasks\.(stages|studies)"
 )

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from schemas.errors import EvidenceBroken
+from schemas.manifest import adds_up
 from steps_engine.accounting import mechanisms, plans
 from steps_engine.accounting.conversion import epsilon_of
 from tasks.publishing import bundle
@@ -358,6 +359,32 @@ def test_a_release_in_rho_cannot_pass_for_one_of_the_first_format(copied):
     folder, made = copied("given")
     sign_again(folder, made.home, lambda manifest: manifest.update(format="steps-release/1"))
     assert any(problem.file == "manifest.json" for problem in problems_of(folder))
+
+
+@pytest.mark.parametrize("format", ["steps-release/4", "steps-release/12"])
+def test_a_format_that_is_not_known_is_said_to_be_newer_and_not_damaged(copied, format):
+    folder, made = copied("given")
+    sign_again(folder, made.home, lambda manifest: manifest.update(format=format))
+    said = f"has format {format}, and this version knows none after steps-release/3: a newer version of this software made it"
+    must_find_only(folder, "manifest.json", said)
+
+
+@pytest.mark.parametrize("format", ["steps-release/0", "steps-release/3x", "steps-release/99999", "4", 4, None])
+def test_a_format_that_no_version_writes_is_damage(copied, format):
+    folder, made = copied("given")
+    sign_again(folder, made.home, lambda manifest: manifest.update(format=format))
+    must_find_only(folder, "manifest.json", "does not have the form of this format")
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("given", "share no row"), ("pure, paid in ρ", "hold different people")])
+def test_why_costs_add_up_is_told_as_the_format_of_the_plan_tells_it(copied, name, sentence):
+    folder, made = copied(name)
+    told = json.loads((folder / bundle.MANIFEST).read_bytes())["composition"]["sentence"]
+    assert f"Nodes of one layer of a tree {sentence}, so" in told
+    swapped = adds_up(made.plan.model_copy(update={"format": 5 - made.plan.format}))
+    assert swapped != told
+    sign_again(folder, made.home, lambda manifest: manifest["composition"].update(sentence=swapped))
+    must_find_only(folder, "manifest.json", "the composition is not the one that the plan gives")
 
 
 # δ

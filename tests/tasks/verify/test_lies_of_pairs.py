@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -52,7 +53,19 @@ def times(draw: Json, factor: Fraction, *keys: str) -> None:
 
 
 def of(plan: Json, wanted: Any) -> list[Json]:
-    return [draw for draw in plan["draws"] if draw.get("of") == wanted]
+    """By the table, or by one of those that a draw measures together."""
+    joint = [draw for draw in plan["draws"] if draw["mechanism"] == "max_norm" and wanted in draw["of"]]
+    return joint or [draw for draw in plan["draws"] if draw.get("of") == wanted]
+
+
+def renamed(draw: Json, table: list[str], other: list[str] | None) -> None:
+    """The draw says that it is of another table, or of none."""
+    if draw["mechanism"] == "max_norm":
+        draw["of"] = [other if each == table else each for each in draw["of"] if each != table or other is not None]
+    elif other is not None:
+        draw["of"] = other
+    else:
+        del draw["of"]
 
 
 def given_away(plan: Json, gone: list[Json]) -> None:
@@ -83,7 +96,7 @@ def half_the_noise(plan: Json) -> None:
 
 def a_pair_called_a_count(plan: Json) -> None:
     for draw in of(plan, ["voted", "age"]):
-        del draw["of"]
+        renamed(draw, ["voted", "age"], None)
 
 
 def a_pair_for_free(plan: Json) -> None:
@@ -94,9 +107,24 @@ def a_pair_for_free_in_one_set(plan: Json) -> None:
     given_away(plan, [draw for draw in of(plan, ["voted", "age"]) if draw["set"] == 2])
 
 
+def a_margin_called_another_in_one_set(plan: Json) -> None:
+    for draw in (draw for draw in of(plan, ["age"]) if draw["set"] == 2):
+        renamed(draw, ["age"], ["voted"])
+
+
+def a_pair_called_another_in_one_set(plan: Json) -> None:
+    for draw in (draw for draw in of(plan, ["voted", "age"]) if draw["set"] == 2):
+        renamed(draw, ["voted", "age"], ["registered", "age"])
+
+
+def the_number_of_rows_for_free_in_one_set(plan: Json) -> None:
+    for draw in (draw for draw in of(plan, []) if draw["set"] == 2):
+        renamed(draw, [], None) if draw["mechanism"] == "max_norm" else given_away(plan, [draw])
+
+
 def a_pair_called_another(plan: Json) -> None:
     for draw in of(plan, ["voted", "age"]):
-        draw["of"] = ["voted", "wages"]
+        renamed(draw, ["voted", "age"], ["voted", "wages"])
 
 
 def a_margin_for_free(plan: Json) -> None:
@@ -104,17 +132,24 @@ def a_margin_for_free(plan: Json) -> None:
 
 
 def the_number_of_rows_for_free(plan: Json) -> None:
-    given_away(plan, of(plan, []))
+    for draw in of(plan, []):
+        if draw["mechanism"] == "max_norm":
+            renamed(draw, [], None)
+        else:
+            given_away(plan, [draw])
 
 
 LIES: dict[Callable[[Json], None], str] = {
     a_halved_sensitivity: "one person can change it by 1",
     a_halved_sensitivity_of_a_margin: "one person can change it by 1",
     half_the_noise: "at its scale it costs ρ=|below sensitivity/ε",
-    a_pair_called_a_count: "a pair was measured that no draw accounts for",
-    a_pair_for_free: "a pair was measured that no draw accounts for",
+    a_pair_called_a_count: "a table was measured that no draw accounts for",
+    a_pair_for_free: "a table was measured that no draw accounts for",
     a_pair_for_free_in_one_set: "lies below counts that no draw accounts for",
-    a_pair_called_another: "a pair was measured that no draw accounts for",
+    a_pair_called_another: "a table was measured that no draw accounts for",
+    a_margin_called_another_in_one_set: "age does not have one draw in every measurement",
+    a_pair_called_another_in_one_set: "voted × age does not have one draw in every measurement",
+    the_number_of_rows_for_free_in_one_set: "the number of rows does not have one draw in every measurement",
     a_margin_for_free: "the margin of age was measured, and no draw accounts for it",
     the_number_of_rows_for_free: "the number of rows is estimated, and no draw accounts for it",
 }
@@ -150,10 +185,10 @@ def an_election_of_half_the_spread(plan: Json) -> None:
 
 
 LIES_OF_ELECTIONS: dict[Callable[[Json], None], str] = {
-    an_election_for_free: "4 pairs were measured; 3 elections and 4 draws account for as many at most",
-    all_elections_for_free: "a pair was measured that no draw accounts for",
-    an_elected_pair_for_free: "4 pairs were measured; 4 elections and 3 draws account for as many at most",
-    elected_pairs_called_counts: "4 pairs were measured; 4 elections and 0 draws account for as many at most",
+    an_election_for_free: "4 pairs were elected; 3 elections and 4 draws account for as many at most",
+    all_elections_for_free: "a table was measured that no draw accounts for",
+    an_elected_pair_for_free: "4 pairs were elected; 4 elections and 3 draws account for as many at most",
+    elected_pairs_called_counts: "4 pairs were elected; 4 elections and 0 draws account for as many at most",
     a_utility_of_other_things: "pairs are elected by what margins alone misplace",
     an_election_of_half_the_spread: "one person can change it by 1",
 }
@@ -182,6 +217,39 @@ def test_a_lie_about_elections_is_found(bundles, tmp_path, lie, measure):
     assert problems_of(folder) == []
     forge_plan(folder, made.home, lie)
     must_find(folder, "plan.json", LIES_OF_ELECTIONS[lie])
+
+
+@pytest.mark.parametrize("other", [["voted"], ["voted", "registered"], ["registered", "age"]], ids=" × ".join)
+def test_joint_noise_of_tables_with_other_cells_is_found(bundles, tmp_path, other):
+    """A row would change entries of two vectors, and be paid for in one."""
+    made = bundles("pairs", "ε")
+    folder = _copy(made, tmp_path)
+
+    def lie(plan: Json) -> None:
+        for draw in of(plan, ["voted", "age"]):
+            renamed(draw, ["voted", "age"], other)
+
+    forge_plan(folder, made.home, lie)
+    must_find(folder, "plan.json", "that do not cross the same cells with two categories")
+
+
+@pytest.mark.parametrize("mechanism", ["two_sided_geometric", "max_norm"])
+def test_noise_of_counts_on_centred_contrasts_in_rho_is_found(bundles, tmp_path, mechanism):
+    """One row changes several entries of a centred contrast, by more than 1: no price of these is known."""
+    made = bundles("pairs", "ρ")
+    folder = _copy(made, tmp_path)
+
+    def lie(plan: Json) -> None:
+        for draw in of(plan, ["voted", "age"]):
+            rate = Fraction(draw["rho"]) * 2
+            root = Fraction(math.isqrt(rate.numerator * rate.denominator) + 1, rate.denominator)
+            table = [draw["of"]] if mechanism == "max_norm" else draw["of"]
+            draw.update(mechanism=mechanism, sensitivity="1", scale=str(1 / root), of=table)
+
+    forge_plan(folder, made.home, lie)
+    must_find_one_of(
+        folder, "plan.json", "of contrasts in ρ this verifier knows Gaussian noise only|max_norm has no price in ρ"
+    )
 
 
 @either_measure
@@ -223,16 +291,15 @@ def test_a_quarter_of_the_election_noise_is_found_and_cannot_be_published(bundle
 def last_pair_again(columns: dict[str, list]) -> None:
     for name in columns:
         columns[name].append(columns[name][-1])
-    columns["first"][-1], columns["second"][-1] = _another_pair(columns)
+    columns["attributes"][-1] = _another_pair(columns)
 
 
-def _another_pair(columns: dict[str, list]) -> tuple[int, int]:
-    there = list(zip(columns["first"], columns["second"], strict=True))
-    return next((a, b) for a in range(5) for b in range(a + 1, 5) if (a, b) not in there)
+def _another_pair(columns: dict[str, list]) -> list[int]:
+    return next([a, b] for a in range(5) for b in range(a + 1, 5) if [a, b] not in columns["attributes"])
 
 
 def the_same_pair_twice(columns: dict[str, list]) -> None:
-    columns["first"][-1], columns["second"][-1] = columns["first"][-2], columns["second"][-2]
+    columns["attributes"][-1] = columns["attributes"][-2]
 
 
 def rule_tied_attributes_in_one_group(columns: dict[str, list]) -> None:
@@ -262,8 +329,8 @@ def a_margin_without_a_category(columns: dict[str, list]) -> None:
 
 
 TABLE_LIES: dict[Callable[[dict[str, list]], None], str] = {
-    the_same_pair_twice: "a pair stands twice, or is none",
-    rule_tied_attributes_in_one_group: "attributes that rules tie to others are grouped",
+    the_same_pair_twice: "a table stands twice, or is none",
+    rule_tied_attributes_in_one_group: "attributes that rules tie to others, or that analyses need, are grouped",
     groups_that_are_no_neighbours: "groups are not of neighbouring categories",
     a_number_where_nothing_was_measured: "holds something beside groups, pairs and what was measured",
     a_number_beside_a_pair: "holds something beside groups, pairs and what was measured",
@@ -288,7 +355,7 @@ def test_a_fifth_pair_of_four_elections_is_found(bundles, tmp_path, measure):
     folder = _copy(made, tmp_path)
     edit_table(folder / "tree.parquet", last_pair_again)
     sign_again(folder, made.home)
-    must_find(folder, "plan.json", "5 pairs were measured; 4 elections and 4 draws account for as many at most")
+    must_find(folder, "plan.json", "5 pairs were elected; 4 elections and 4 draws account for as many at most")
 
 
 def one_cell_more(columns: dict[str, list]) -> None:
@@ -309,7 +376,7 @@ def test_a_contrast_with_another_number_of_cells_is_found(bundles, tmp_path, lie
     folder = _copy(made, tmp_path)
     edit_table(folder / "noisy-counts.parquet", lie)
     sign_again(folder, made.home)
-    must_find(folder, "noisy-counts.parquet", "the cells are not those of the pairs, each once and in order")
+    must_find(folder, "noisy-counts.parquet", "the entries are not those of the tables, each once and in order")
 
 
 @pytest.mark.parametrize("column", ["estimate", "standard_error"])

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.manifest import ChargeEntry, LedgerProof, Terms
 from schemas.plan import Plan
-from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS
+from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, MAX_NORM
 from tasks.verify.accounts import ledger_problems
 from tasks.verify.prices import PRICES, owed, price_of
 from tasks.verify.sensitivities import COUNTING, ELECTING, NotKnown, least_sensitivity
@@ -45,7 +45,7 @@ def test_what_a_draw_costs(measure, mechanism, price):
 
 
 def test_the_planner_has_the_prices_of_the_table_and_no_others():
-    known = COUNTS | ELECTIONS
+    known = COUNTS | {MAX_NORM.name: MAX_NORM} | ELECTIONS
     assert {(measure, name) for name, mechanism in known.items() for measure in mechanism.prices} == PRICES.keys()
     assert COUNTS.keys() == COUNTING.keys() and ELECTIONS.keys() == ELECTING
     draw = in_rho("given").draws[0]

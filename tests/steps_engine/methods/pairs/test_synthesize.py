@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from schemas.spec.method import method_spec
-from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.accounting.mechanisms import contrast_variance
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of as codes_of_table
 from steps_engine.methods.pairs.estimate import estimate
-from steps_engine.methods.pairs.structure import total_draws
-from steps_engine.methods.pairs.synthesize import base_rows, by_quota, sample, spanning_tree, weights
+from steps_engine.methods.pairs.synthesize import (
+    LARGEST_BASE,
+    agreeing,
+    base_rows,
+    base_size,
+    by_quota,
+    sample,
+    spanning_tree,
+    weights,
+)
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
@@ -70,7 +78,7 @@ def test_pairs_that_were_not_measured_leave_a_forest():
 
 def misfit(structure, found, codes, weight) -> float:
     total = 0.0
-    for (a, b), table in zip(structure.pairs, found.tables, strict=True):
+    for (a, b), table in zip(structure.tables, found.tables, strict=True):
         cell = codes[:, a].astype(int) * structure.sizes[b] + codes[:, b]
         total += np.abs(np.bincount(cell, weights=weight, minlength=table.size) / weight.sum() - table.ravel()).sum() / 2
     return total / len(found.tables)
@@ -81,12 +89,35 @@ def test_weights_bring_the_base_nearer_to_all_pairs_and_rows_follow_the_weights(
     released = made(of, counted(of, 5000))
     structure, noisy = read_measured(of, released.plan, released.tables)
     found = estimate(structure, noisy, 0, None)
-    base = base_rows(structure, found, found.information(structure.pairs), 20_000, SeededRandomness(1))
+    base = base_rows(structure, found, found.information(structure.tables), 20_000, SeededRandomness(1))
     weight = weights(structure, found, base)
     before, after = (misfit(structure, found, base, each) for each in (np.ones(len(base)), weight))
     assert after < before / 3
     taken = base[sample(base, weight, 5000, [0, 1, 2, 3, 4], structure.sizes, SeededRandomness(2))]
     assert misfit(structure, found, taken, np.ones(5000)) < after + 0.02
+
+
+def test_rows_that_are_weighed_and_sampled_again_are_nearer_to_all_pairs_than_those_sampled_once():
+    of, drawn = domain(*[3] * 14, expected_rows=5000), np.random.default_rng(3)
+    codes = drawn.integers(0, 3, (5000, 14))
+    for j in range(2, 14):
+        copied = drawn.random(5000) < 0.4
+        codes[copied, j] = codes[copied, j - 2]
+    released = made(of, count_codes(codes))
+    structure, noisy = read_measured(of, released.plan, released.tables)
+    found, order = estimate(structure, noisy, 0, None), list(range(14))
+    base = base_rows(structure, found, found.information(structure.tables), 20_000, SeededRandomness(1))
+    taken = sample(base, weights(structure, found, base), 5000, order, structure.sizes, SeededRandomness(2))
+    rows = agreeing(structure, found, base, 5000, order, SeededRandomness(2))
+    assert rows.shape == (5000, 14)
+    assert {tuple(row) for row in rows.tolist()} <= {tuple(row) for row in base.tolist()}
+    once, again = (misfit(structure, found, each, np.ones(5000)) for each in (base[taken], rows))
+    assert again < 0.7 * once
+
+
+def test_a_base_has_several_rows_for_every_row_until_memory_ends_that():
+    assert [base_size(rows) for rows in (1, 8192, 30_000, 100_000)] == [16, 2**17, 2**17, 400_000]
+    assert [base_size(rows) for rows in (10**6, 10**7)] == [LARGEST_BASE, 10**7]
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", PLENTY])
@@ -132,7 +163,8 @@ def test_a_number_of_rows_that_is_known_is_kept(total, sizes, count):
     assert released.method.check(of, released.plan, released.tables).findings == ()
     if total != "estimated" and max(sizes) > 1:
         assert rows == [300] * count
-    error = np.sqrt(max(noise_of(draw).variance for draw in total_draws(released.plan))) if total_draws(released.plan) else 0
+    noise = [contrast_variance(draw, ()) for draw in released.plan.draws if () in draw.tables]
+    error = np.sqrt(max(noise, default=0.0))
     assert all(abs(each - 300) <= 8 * error + 1 for each in rows)
 
 

@@ -1,0 +1,37 @@
+"""When an interval that is combined over sets covers the truth as often as it says: one rule, with its reason."""
+
+from __future__ import annotations
+
+from schemas.plan import AnalysisPlan, Plan
+from steps_engine.analyses.questions import table_name
+
+COVERING = frozenset({"pairs"})  # methods whose intervals were measured to cover (docs/lab/intervals.md)
+COMBINING = {
+    "split": "T = W + B/m: every set was made from noise of its own",
+    "shared": "T = W + (1 + 1/m)·B: the sets are plausible tables behind one measurement",
+    "one": "T = W: with one set, the noise does not show",
+}
+
+
+def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
+    """Whether the intervals of an analysis are honest, and why.
+
+    The variance between sets is that of the noise in what was measured. What an estimate takes from tables that were not
+    measured is a guess of the model behind the sets, the same in every set: a bias that no variance between sets shows. One
+    set has no variance between sets; split ones are each shrunk by themselves, and their mean keeps that bias.
+    """
+    if not analysis.measured:
+        lacking = "; ".join(table_name(table.of) for table in analysis.needs if not table.measured)
+        return False, f"Not measured: {lacking}. The data do not say; sets may, but only what their model supposes."
+    if plan.sets == 1:
+        return False, "Measured, but one set cannot show its noise: the interval is too narrow."
+    if plan.decomposition not in COVERING:
+        taken = f"sets of decomposition {plan.decomposition}"
+        return False, f"Measured, but {taken} were not found to cover as they say at every budget."
+    if plan.budget == "split":
+        return False, "Measured, but each set was shrunk by its own noise: ask for shared sets, whose intervals cover."
+    return True, f"Everything it depends on was measured, and the differences between the {plan.sets} sets show the noise."
+
+
+def combining_of(plan: Plan) -> str:
+    return COMBINING["one" if plan.sets == 1 else plan.budget]

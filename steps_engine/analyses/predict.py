@@ -1,0 +1,154 @@
+"""How wide intervals will be, before any data is read: from the noise, the domain and expected_rows.
+
+Attributes are taken to be balanced and independent: all cells hold as many rows, and no coefficient but the intercept differs
+from zero. Then noise reaches estimates by first-order terms that have a closed form. Real data are less balanced: rare
+categories have wider intervals than told here, and shrinking or projecting counts makes intervals narrower.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+from scipy.stats import t as student
+
+from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
+from schemas.spec.attributes import Attribute, Named
+from schemas.spec.domain import Domain
+from schemas.spec.release import Release
+from steps_engine.analyses.design import Term, terms_over, values_of
+from steps_engine.analyses.measured import Measured, Names, parts
+from steps_engine.analyses.needed import needed_by
+from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of
+from steps_engine.evaluation.regression import INTERCEPT, variables
+
+CURVATURE = 4.0  # of a logistic model at p = ½: 1 / (p(1 − p))
+
+
+def analysis_plans(release: Release, plan: Plan) -> tuple[AnalysisPlan, ...]:
+    """Of every analysis of a release what its plan measures of it, and how wide its intervals are expected to be."""
+    measured = Measured(release.domain, plan)
+    return tuple(_planned(each, measured) for each in questions_of(release.spec.analyses, release.domain))
+
+
+def _planned(analysis: Analysis, measured: Measured) -> AnalysisPlan:
+    needs = tuple(NeededTable(of=of, measured=_holds(measured, of)) for of in needed_by(analysis, measured.domain))
+    complete = all(table.measured for table in needs)
+    widths = widths_of(analysis, measured) if complete and measured.domain.expected_rows else {}
+    told = [width for name, width in widths.items() if name != INTERCEPT] or list(widths.values())
+    return AnalysisPlan(
+        **analysis.model_dump(),
+        needs=needs,
+        measured=complete,
+        share=measured.share([table.of for table in needs]),
+        expected_width=max(told, default=None),
+        coefficients={} if analysis.kind == "table" else widths,
+    )
+
+
+def _holds(measured: Measured, of: tuple[str, ...]) -> bool:
+    return cells_of(of, measured.domain) <= MOST_CELLS and measured.holds(of)
+
+
+def widths_of(analysis: Analysis, measured: Measured) -> dict[str, float]:
+    """Half of the expected 95% interval: of a cell's share, or of each coefficient. All tables must be measured."""
+    sampling, noise = variances_of(analysis, measured)
+    plan = measured.plan
+    return {name: _written(reach(sampling[name], noise[name], plan.sets, plan.budget)) for name in sampling}
+
+
+def variances_of(analysis: Analysis, measured: Measured) -> tuple[dict[str, float], dict[str, float]]:
+    """Of a cell's share or of each coefficient: the variance of sampling people, and of the noise in one measurement."""
+    rows = float(measured.domain.expected_rows or 1)
+    if analysis.kind == "table":
+        cells = cells_of(analysis.table, measured.domain)
+        return {"cell": (1 - 1 / cells) / cells / rows}, {"cell": _cell_noise(analysis.table, measured) / rows**2}
+    return _coefficients(analysis, measured, rows)
+
+
+def reach(sampling: float, noise: float, sets: int, budget: str) -> float:
+    """Half of the 95% interval that the combining rules are expected to give (evaluation/combining.py).
+
+    Sets differ by the noise: B is its variance. One set alone cannot show it; then the interval that would be honest is told.
+    """
+    between = noise / sets if budget == "split" else noise * (1 + 1 / sets)
+    total = sampling + between
+    freedom = max((sets - 1) * (total / between) ** 2, sets - 1) if between and sets > 1 else math.inf
+    return float(student.ppf(0.975, freedom) * math.sqrt(total))
+
+
+def _written(width: float) -> float:
+    """As many digits as a prediction bears, so that it is the same on every machine."""
+    return float(f"{width:.4g}")
+
+
+def _cell_noise(table: tuple[str, ...], measured: Measured) -> float:
+    """Of a cell's count as part of all rows: every interaction within the table, spread evenly over the rest of it."""
+    names = frozenset(table)
+    return sum(
+        _variance(measured, part)
+        * math.prod(1 - 1 / size for size in measured.sizes(part))
+        / math.prod(measured.sizes(names - part)) ** 2
+        for part in parts(names)
+    )
+
+
+def _variance(measured: Measured, part: Names) -> float:
+    found = measured.variance(part) if min(measured.sizes(part)) > 1 else 0.0
+    assert found is not None, "widths are told of measured tables only"
+    return found
+
+
+def _coefficients(analysis: Analysis, measured: Measured, rows: float) -> tuple[dict[str, float], dict[str, float]]:
+    """β̂ − β = c·G⁻¹·Xᵀỹ/n to first order, where G = E[xxᵀ], ỹ is the centred outcome, and c = 1, or 4 of a logistic model.
+
+    Xᵀỹ sums x·ỹ over cells. By orthogonality of interactions its noise has covariance Σ_T s_T²·Π_T K·E[P_T f · P_T fᵀ] over
+    interactions T that have the outcome; f = x·ỹ·(row is kept), of which P_T is the part that T's attributes alone explain.
+    """
+    domain = measured.domain
+    outcome, predictors = variables(model_of(analysis))
+    names, terms = terms_over(analysis, domain)
+    spread, within_bins = _outcome_variance(analysis, domain.attributes[domain.index(outcome)])
+    kept = {name: len(labels) / measured.sizes([name])[0] for name, labels in analysis.where.items()}
+    present = math.prod(_present(domain, name) for name in (outcome, *predictors))
+    kept_rows = rows * present * math.prod(kept.values())
+    factor = CURVATURE if analysis.kind == "logistic" else 1.0
+    gram, noise = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)))
+    for part in sorted({part for term in terms for part in (frozenset[str](), *parts(frozenset(term.names)))}, key=sorted):
+        moments = _moments(terms, part, len(names))
+        gram += moments
+        for fixed in (frozenset[str](), *parts(frozenset(kept))):
+            of = part | fixed | {outcome}
+            weight = math.prod(p * (1 - p) if name in fixed else p**2 for name, p in kept.items())
+            noise += _variance(measured, of) * math.prod(measured.sizes(of)) * weight * spread * moments
+    scale = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    inverse = np.linalg.pinv(gram / np.outer(scale, scale), rcond=1e-10) / np.outer(scale, scale)
+    sampling = factor * (1.0 if analysis.kind == "logistic" else spread + within_bins) * np.diag(inverse) / kept_rows
+    noisy = factor**2 * np.diag(inverse @ noise @ inverse) / kept_rows**2
+    return dict(zip(names, sampling.tolist(), strict=True)), dict(zip(names, noisy.tolist(), strict=True))
+
+
+def _moments(terms: list[Term], part: Names, width: int) -> np.ndarray:
+    """E[P x · (P x)ᵀ] over all columns, of the part of x that these attributes alone explain."""
+    found = np.zeros((width, width))
+    having = [term for term in terms if part <= set(term.names)]
+    components = [term.component(part) for term in having]
+    for (a, left), (b, right) in product(zip(having, components, strict=True), repeat=2):
+        found[np.ix_(a.columns, b.columns)] = left.T @ right / len(left)
+    return found
+
+
+def _outcome_variance(analysis: Analysis, attribute: Attribute) -> tuple[float, float]:
+    """Of a balanced outcome: between its categories, and within its bins."""
+    if isinstance(attribute, Named):
+        return 0.25, 0.0
+    widths = np.diff(attribute.edge_values)
+    inside = widths**2 - (0.0 if attribute.kind == "numeric" else 1.0)
+    return float(np.var(values_of(analysis, attribute))), float(inside.mean()) / 12
+
+
+def _present(domain: Domain, name: str) -> float:
+    """The part of a balanced attribute's rows that are not missing: only complete rows are fitted."""
+    attribute = domain.attributes[domain.index(name)]
+    return attribute.present / attribute.size

@@ -1,0 +1,145 @@
+"""What the synthetic sets say of every analysis that was asked for: estimates with 95% intervals, combined over the sets.
+
+A function of what is published, plan, domain and sets, so that anybody can compute it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from schemas.errors import SpecError
+from schemas.plan import Analysis, AnalysisPlan, Plan
+from schemas.results import AnalysisResult, Estimate
+from schemas.spec.attributes import Named
+from schemas.spec.domain import Domain
+from steps_engine.analyses.honesty import combining_of, honesty
+from steps_engine.analyses.questions import factors_of, model_of
+from steps_engine.domain.records import codes_of
+from steps_engine.evaluation.combining import combine, interval
+from steps_engine.evaluation.regression import INTERCEPT, fit, variables
+
+TOO_FEW = "Measured, but it cannot be computed: a set has too few rows of the kind it needs."
+UNDETERMINED = "Measured, but the sets do not determine it: in one of them a coefficient could grow without bound."
+Numbers = tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]  # names, estimates, lower and upper ends
+
+
+def results_of(plan: Plan, domain: Domain, sets: Sequence[pa.Table]) -> tuple[AnalysisResult, ...]:
+    """Of every analysis of a plan; what was not measured has no estimates. Sets may have more columns than are seen."""
+    seen = set(columns_of(plan))
+    domain = domain.model_copy(
+        update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": ()}
+    )
+    codes = [codes_of(records, domain) for records in sets]
+    numbers = (_numbers(each, plan, domain, sets, codes) if each.measured else None for each in plan.analyses)
+    return tuple(_result(each, plan, found) for each, found in zip(plan.analyses, numbers, strict=True))
+
+
+def columns_of(plan: Plan) -> tuple[str, ...]:
+    """The attributes that the measured analyses of a plan look at."""
+    return tuple(sorted({name for each in plan.analyses if each.measured for table in each.needs for name in table.of}))
+
+
+def _numbers(
+    analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]
+) -> Numbers | None:
+    """Estimates with their intervals; None where a set has too few rows to compute them."""
+    try:
+        return _cells(analysis, plan, domain, codes) if analysis.table else _fits(analysis, plan, domain, sets, codes)
+    except (SpecError, np.linalg.LinAlgError):
+        return None
+
+
+def _result(analysis: AnalysisPlan, plan: Plan, found: Numbers | None) -> AnalysisResult:
+    honest, why = honesty(analysis, plan)
+    width = _width(analysis, found) if found else None
+    if analysis.measured and width is None:
+        honest, why = False, UNDETERMINED if found else TOO_FEW
+    return AnalysisResult(
+        name=analysis.name,
+        measured=analysis.measured,
+        honest=honest,
+        why=why,
+        combining=combining_of(plan),
+        expected_width=analysis.expected_width,
+        achieved_width=width,
+        estimates=_estimates(found) if found else (),
+    )
+
+
+def _cells(analysis: Analysis, plan: Plan, domain: Domain, codes: Sequence[np.ndarray]) -> Numbers:
+    """Every cell's share of the rows, with the variance of sampling p(1 − p)/n in each set."""
+    places = [domain.index(name) for name in analysis.table]
+    sizes = [domain.sizes[j] for j in places]
+    rows = np.array([[len(each)] for each in codes])
+    if not rows.all():
+        raise SpecError("a set has no rows")
+    cells = [np.ravel_multi_index(tuple(each[:, places].T), sizes) for each in codes]
+    shares = np.stack([np.bincount(each, minlength=int(np.prod(sizes))) for each in cells]) / rows
+    combined = combine(shares, shares * (1 - shares) / rows, plan.budget)
+    labels = product(*(domain.attributes[j].labels for j in places))
+    names = tuple(", ".join(f"{name} = {label}" for name, label in zip(analysis.table, cell, strict=True)) for cell in labels)
+    low, high = interval(combined.value, combined.variance, combined.freedom)
+    return names, combined.value, np.clip(low, 0, 1), np.clip(high, 0, 1)  # a share lies between 0 and 1
+
+
+def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Numbers:
+    """The model on every set; a coefficient that a set does not determine, or only on one side, has no interval."""
+    frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
+    fits = [fit(model_of(analysis), frame) for frame in frames]
+    combined = combine(np.array([each.value for each in fits]), np.array([each.variance for each in fits]), plan.budget)
+    freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
+    unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)
+    ends = interval(combined.value, combined.variance, freedom)
+    value, low, high = (np.where(unknown, np.nan, numbers) for numbers in (combined.value, *ends))
+    return fits[0].names, value, low, high
+
+
+def frame_of(analysis: Analysis, domain: Domain, records: pa.Table, codes: np.ndarray) -> pd.DataFrame:
+    """What a model sees of a set: rows that `where` keeps and that lack no value; categories by all their labels."""
+    outcome, predictors = variables(model_of(analysis))
+    kept = np.ones(len(codes), bool)
+    for name, labels in analysis.where.items():
+        j = domain.index(name)
+        kept &= np.isin(codes[:, j], [domain.attributes[j].labels.index(label) for label in labels])
+    columns = {}
+    for name in (outcome, *predictors):
+        j = domain.index(name)
+        attribute = domain.attributes[j]
+        kept &= codes[:, j] < attribute.present
+        if isinstance(attribute, Named) or name in factors_of(analysis):
+            present = np.where(codes[:, j] < attribute.present, codes[:, j], -1)
+            columns[name] = pd.Series(pd.Categorical.from_codes(present, pd.Index(attribute.present_labels)))
+        else:
+            numbers = records[name].cast(pa.int32()) if attribute.kind == "date" else records[name]
+            columns[name] = pd.Series(numbers.cast(pa.float64(), safe=False).to_numpy())
+    return pd.DataFrame(columns)[kept]
+
+
+def _width(analysis: Analysis, found: Numbers) -> float | None:
+    """Half of an interval: the mean over cells, or the widest of the coefficients, the intercept aside."""
+    names, _, low, high = found
+    halves = (high - low) / 2
+    if analysis.kind != "table":
+        halves = np.array([half for name, half in zip(names, halves, strict=True) if name != INTERCEPT or len(names) == 1])
+    halves = halves[np.isfinite(halves)]
+    if not len(halves):
+        return None
+    return _written(float(halves.mean() if analysis.kind == "table" else halves.max()))
+
+
+def _estimates(found: Numbers) -> tuple[Estimate, ...]:
+    names, value, low, high = found
+    return tuple(
+        Estimate(name=name, estimate=_written(a), low=_written(b), high=_written(c))
+        for name, a, b, c in zip(names, value.tolist(), low.tolist(), high.tolist(), strict=True)
+    )
+
+
+def _written(number: float) -> float | None:
+    """Six digits: more than an interval bears."""
+    return float(f"{number:.6g}") if np.isfinite(number) else None

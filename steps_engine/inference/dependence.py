@@ -1,0 +1,113 @@
+"""The posterior of what a table adds to its margins, with the shape of its noise: exact, one small problem per table.
+
+An interaction is x = n·t·(M_a ⊗ M_b)z with z standard normal and t its strength. The columns of M_a are p_a times functions of
+the categories, orthonormal under the margin p_a and of mean nought, so x adds nothing to the margins; t = 1 is dependence as
+strong as the margins allow. Where categories are ordered, the functions are polynomials, and those of higher order may be
+weaker, by a factor per order. With M = U·D·V′, noise that is alike in every direction stays so in U_a′xU_b, whose entries are
+independent: given strength and factors, posterior and likelihood are those of single numbers. Strength and factors lie on a
+grid, whose posterior is exact. Strengths are uniform: what noise hides is not taken for nought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from steps_engine.inference.shrinking import standard_normal
+from steps_engine.noise import Randomness, uniform
+
+STRENGTHS = 2.0 ** np.arange(-9, 0.1, 0.5)
+FACTORS = (1.0, 0.3, 0.1, 0.03)  # of one order of a polynomial to the next: 1 is no smoothness at all
+ORDERS = 3  # polynomials beyond are alike
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Directions of an attribute's categories, and how large functions along them are: one version per factor."""
+
+    directions: tuple[np.ndarray, ...]
+    sizes: tuple[np.ndarray, ...]
+
+
+def axis(shares: np.ndarray, ordered: bool) -> Axis:
+    """Of an attribute with these shares of its categories."""
+    size = len(shares)
+    root = np.sqrt(np.maximum(shares, 1e-12))
+    place = np.linspace(-1, 1, size)
+    powers = [place**k for k in range(1, ORDERS + 1)] if ordered else []
+    columns = np.stack([np.ones(size), *powers], axis=1) * root[:, None]
+    functions = np.linalg.qr(np.concatenate([columns, np.eye(size)], axis=1))[0][:, 1:size] * root[:, None]
+    order = np.minimum(np.arange(size - 1), ORDERS)
+    found = [np.linalg.svd(functions * factor**order, full_matrices=False)[:2] for factor in (FACTORS if ordered else (1.0,))]
+    return Axis(tuple(u for u, _ in found), tuple(d for _, d in found))
+
+
+def _along(table: np.ndarray, directions: Sequence[np.ndarray]) -> np.ndarray:
+    """The table in other coordinates, axis by axis."""
+    for matrix in directions:
+        table = np.tensordot(table, matrix, axes=(0, 0))  # the axis goes to the end: after all of them the order is the old one
+    return table
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Posterior of one table's interaction: a mixture over a grid of Gaussians with independent coordinates."""
+
+    axes: tuple[Axis, ...]
+    values: tuple[np.ndarray, ...]  # per combination of factors: the residual in its coordinates
+    signals: tuple[np.ndarray, ...]  # per combination: prior variances at strength 1
+    noise: float
+    chance: np.ndarray  # combinations × strengths
+
+    def draw(self, randomness: Randomness) -> np.ndarray:
+        """One plausible interaction."""
+        picked = int(np.searchsorted(np.cumsum(self.chance), uniform(1, randomness)[0] * self.chance.sum()))
+        which, strength = divmod(min(picked, self.chance.size - 1), self.chance.shape[1])
+        value, gain = self.values[which], self._gain(which, strength)
+        luck = standard_normal(value.size, randomness).reshape(value.shape)
+        return self._back(which, gain * value + np.sqrt(gain * self.noise) * luck)
+
+    @property
+    def mean(self) -> np.ndarray:
+        found = np.zeros([len(each.directions[0]) for each in self.axes])
+        for which, value in enumerate(self.values):
+            gains = sum((chance * self._gain(which, s) for s, chance in enumerate(self.chance[which])), np.zeros(value.shape))
+            found = found + self._back(which, gains * value)
+        return found
+
+    def _gain(self, which: int, strength: int) -> np.ndarray:
+        signal = STRENGTHS[strength] ** 2 * self.signals[which]
+        gain: np.ndarray = signal / (signal + self.noise)
+        return gain
+
+    def _back(self, which: int, value: np.ndarray) -> np.ndarray:
+        return _along(value, [u.T for u in _version(self.axes, which)[0]])
+
+
+def _combinations(axes: Sequence[Axis]) -> int:
+    return int(np.prod([len(each.sizes) for each in axes]))
+
+
+def _version(axes: Sequence[Axis], which: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Directions and sizes of each axis in one combination of factors."""
+    numbers = np.unravel_index(which, [len(each.sizes) for each in axes])
+    chosen = list(zip(axes, numbers, strict=True))
+    return [each.directions[k] for each, k in chosen], [each.sizes[k] for each, k in chosen]
+
+
+def dependence(residual: np.ndarray, noise: float, total: float, axes: tuple[Axis, ...]) -> Dependence:
+    """Of a residual with noise of this variance in every direction."""
+    values, signals, logs = [], [], []
+    for which in range(_combinations(axes)):
+        directions, sizes = _version(axes, which)
+        value, signal = _along(residual, directions), total**2 * reduce(np.multiply.outer, sizes) ** 2
+        both = noise + STRENGTHS[:, None] ** 2 * signal.ravel()
+        logs.append(-(np.log(both) + value.ravel() ** 2 / both).sum(axis=1) / 2)
+        values.append(value)
+        signals.append(signal)
+    log = np.stack(logs) + np.log(STRENGTHS)  # uniform, on a grid of logarithms
+    chance = np.exp(log - log.max())
+    return Dependence(axes, tuple(values), tuple(signals), noise, chance / chance.sum())

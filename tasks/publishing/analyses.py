@@ -1,0 +1,59 @@
+"""What a bundle says of the analyses that its author asked for: computed from the sets that it publishes, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from schemas.manifest import Manifest
+from schemas.plan import AnalysisPlan, Plan
+from schemas.results import AnalysisResult, Estimate
+from schemas.spec.domain import Domain
+from steps_engine.analyses.results import columns_of, results_of
+from tasks.publishing import bundle
+
+MOST_SHOWN = 60  # estimates of one analysis on the page; all of them stand in the manifest
+
+
+def analyses_of(plan: Plan, domain: Domain, tables: Mapping[str, bytes]) -> tuple[AnalysisResult, ...]:
+    """The results of a plan's analyses, from the bytes of its sets."""
+    if not plan.analyses:
+        return ()
+    sets = (tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1))
+    records = [bundle.read_table(each).select(columns_of(plan)) for each in sets]
+    return results_of(plan, domain, records)
+
+
+def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:
+    """Of every analysis what the page shows: how it was measured, and its estimates."""
+    for planned, result in zip(plan.analyses, manifest.analyses, strict=True):
+        yield {
+            "name": result.name,
+            "kind": "table" if planned.kind == "table" else f"{planned.kind} regression",
+            "measured": result.measured,
+            "honest": result.honest,
+            "why": result.why,
+            "share": f"{100 * float(planned.share):.3g} %",
+            "expected": _width(planned, result.expected_width),
+            "achieved": _width(planned, result.achieved_width),
+            "quantity": "share of all rows" if planned.kind == "table" else "coefficient",
+            "rows": [_row(planned, each) for each in result.estimates[:MOST_SHOWN]],
+            "more": max(len(result.estimates) - MOST_SHOWN, 0),
+        }
+
+
+def _width(planned: AnalysisPlan, width: float | None) -> str:
+    return "not known" if width is None else f"± {_figure(planned, width)}"
+
+
+def _row(planned: AnalysisPlan, each: Estimate) -> dict[str, str]:
+    if each.estimate is None or each.low is None or each.high is None:
+        return {"name": each.name, "estimate": "not determined", "interval": ""}
+    interval = f"{_figure(planned, each.low)} to {_figure(planned, each.high)}"
+    return {"name": each.name, "estimate": _figure(planned, each.estimate), "interval": interval}
+
+
+def _figure(planned: AnalysisPlan, value: float) -> str:
+    """A share in percent, a coefficient as it is."""
+    shown = f"{100 * value:.2f} %" if planned.kind == "table" else f"{value:.3g}"
+    return shown.replace("-", "−")

@@ -1,0 +1,112 @@
+"""Checks of what a release says of its analyses: which tables they need, which of them were measured, and every estimate.
+
+The tables and what is measured are read from the formula and the draws here, the estimates are computed again from the sets.
+What was expected of widths is a prediction; the plan that has it was hashed before the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import isclose, prod
+from pathlib import Path
+
+import pyarrow as pa
+
+from schemas import tables
+from schemas.plan import Plan
+from schemas.results import AnalysisResult
+from schemas.spec.domain import Domain
+from steps_engine.analyses.needed import needed_by
+from steps_engine.analyses.questions import name_of
+from steps_engine.analyses.results import columns_of, results_of
+from steps_engine.methods.checked import Findings
+from tasks.publishing import bundle
+from tasks.verify.files import read_table
+
+MOST_ANALYSES = 100
+MOST_CELLS = 10_000  # of a table that is measured for an analysis
+ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose leaves are cells of all attributes
+COUNTED = frozenset({"two_sided_geometric"})
+CLOSE = 1e-3  # of an interval's width: further than machines differ, and too little to mislead
+
+
+def check_analyses(
+    files: Mapping[str, Path], manifest: bundle.AnyManifest, plan: Plan, domain: Domain, found: Findings
+) -> None:
+    """What plan and manifest say of analyses, where there are any; sets that cannot be read are told elsewhere."""
+    said: tuple[AnalysisResult, ...] = getattr(manifest, "analyses", ())
+    if not plan.analyses and not said:
+        return
+    found.collect(bundle.PLAN, planned_problems, plan, domain)
+    names = [f"synthetic-{number}.parquet" for number in range(1, plan.sets + 1)]
+    if all(name in files for name in names):
+        found.collect(bundle.MANIFEST, _published_problems, said, plan, domain, [files[name] for name in names])
+
+
+def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
+    """An analysis needs the tables that follow from it, and those are measured whose every part is."""
+    if len(plan.analyses) > MOST_ANALYSES:
+        raise ValueError(f"a plan has at most {MOST_ANALYSES} analyses")
+    for analysis in plan.analyses:
+        needed = needed_by(analysis, domain)
+        if analysis.name != name_of(analysis):
+            yield f"analysis {analysis.name!r} is called by another name than what it asks"
+        if tuple(table.of for table in analysis.needs) != needed:
+            yield f"analysis {analysis.name!r} does not name the tables that it needs"
+        for table in analysis.needs:
+            if table.measured and not _is_measured(table.of, plan, domain):
+                yield f"analysis {analysis.name!r}: the table of {', '.join(table.of)} is not measured, and the plan says it is"
+        if analysis.measured and not all(table.measured for table in analysis.needs):
+            yield f"analysis {analysis.name!r} is called measured, and not all of its tables are"
+
+
+def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
+    """Where tables are drawn, some draw tells of every part of this one; in one tree, leaves hold every attribute."""
+    sizes = {name: domain.sizes[domain.index(name)] for name in table}
+    if prod(sizes.values()) > MOST_CELLS:
+        return False
+    drawn = {frozenset(of) for draw in plan.draws for of in draw.tables}
+    if not drawn:
+        whole = plan.decomposition in ONE_TREE and not (plan.election is not None and plan.election.stop)
+        return whole and all(draw.threshold is None for draw in plan.draws)
+    names = sorted(name for name, size in sizes.items() if size > 1)
+    wanted = (frozenset(part) for size in range(1, len(names) + 1) for part in combinations(names, size))
+    # Of larger tables under ε counts are drawn, which tell of all their parts.
+    counted = [set(of) for draw in plan.draws if draw.mechanism in COUNTED for of in draw.tables if len(of) > 2]
+    return all(part in drawn or any(part <= of for of in counted) for part in wanted)
+
+
+def _published_problems(said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Path]) -> Iterator[str]:
+    sets = [read_table(path, tables.records(domain)).select(columns_of(plan)) for path in files]
+    yield from result_problems(said, plan, domain, sets)
+
+
+def result_problems(said: Sequence[AnalysisResult], plan: Plan, domain: Domain, sets: Sequence[pa.Table]) -> Iterator[str]:
+    """The manifest says of every analysis what the sets say."""
+    computed = results_of(plan, domain, sets)
+    if [each.name for each in said] != [each.name for each in plan.analyses]:
+        yield "does not report the analyses that the plan names"
+        return
+    for told, truth in zip(said, computed, strict=True):
+        words = ("measured", "honest", "why", "combining", "expected_width")
+        if any(getattr(told, word) != getattr(truth, word) for word in words):
+            yield f"analysis {told.name!r}: whether it was measured, or its intervals are honest, is told wrong"
+        if not _agree(told, truth):
+            yield f"analysis {told.name!r}: the estimates are not those that the sets give"
+
+
+def _agree(told: AnalysisResult, truth: AnalysisResult) -> bool:
+    if [each.name for each in told.estimates] != [each.name for each in truth.estimates]:
+        return False
+    pairs = [(told.achieved_width, truth.achieved_width, truth.achieved_width or 0.0)]
+    for a, b in zip(told.estimates, truth.estimates, strict=True):
+        width = (b.high or 0.0) - (b.low or 0.0)
+        pairs += [(a.estimate, b.estimate, width), (a.low, b.low, width), (a.high, b.high, width)]
+    return all(_near(a, b, width) for a, b, width in pairs)
+
+
+def _near(told: float | None, truth: float | None, width: float) -> bool:
+    if told is None or truth is None:
+        return told is truth
+    return isclose(told, truth, rel_tol=2e-6, abs_tol=CLOSE * width)
