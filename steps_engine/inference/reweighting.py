@@ -45,7 +45,7 @@ def reweight_tables(
 ) -> np.ndarray:
     """The same for tables of attributes, each in rising order. Beside the codes it holds a few columns, however many tables."""
     weight, angles = np.ones(len(codes)), [np.zeros(y.shape) for y in noisy]
-    passes = covers(tables, sizes, min(LARGEST_JOINT, len(codes) // ROWS_PER_CELL)) if tables else []
+    passes = _passes(len(codes), sizes, tables)
     for _ in range(sweeps):
         for attributes, served in passes:
             shape = tuple(sizes[j] for j in attributes)
@@ -53,16 +53,34 @@ def reweight_tables(
             joint = np.bincount(cells, weights=weight, minlength=int(np.prod(shape))).reshape(shape)
             factor = np.ones(shape)
             for t in served:
-                kept = tuple(j in tables[t] for j in attributes)
-                inside = joint.sum(axis=tuple(axis for axis, keep in enumerate(kept) if not keep))
-                step = _newton_step(inside, noisy[t], variance[t], angles[t])
+                step = _newton_step(_inside(joint, attributes, tables[t]), noisy[t], variance[t], angles[t])
                 angles[t] += step
-                change = np.exp(step).reshape([size if keep else 1 for size, keep in zip(shape, kept, strict=True)])
+                change = np.exp(step).reshape([sizes[j] if j in tables[t] else 1 for j in attributes])
                 joint *= change
                 factor *= change
             weight *= factor.take(cells)
         np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
     return _of_the_same_total(weight)
+
+
+def tables_of(codes: np.ndarray, sizes: tuple[int, ...], tables: Sequence[Split], weight: np.ndarray) -> list[np.ndarray]:
+    """Shares of every table's cells in weighted rows."""
+    found: dict[int, np.ndarray] = {}
+    for attributes, served in _passes(len(codes), sizes, tables):
+        shape = tuple(sizes[j] for j in attributes)
+        joint = np.bincount(_cells(codes, attributes, shape), weights=weight, minlength=int(np.prod(shape))).reshape(shape)
+        found |= {t: _inside(joint, attributes, tables[t]) / max(joint.sum(), 1e-300) for t in served}
+    return [found[t] for t in range(len(tables))]
+
+
+def _passes(rows: int, sizes: tuple[int, ...], tables: Sequence[Split]) -> list[tuple[Split, list[int]]]:
+    return covers(tables, sizes, min(LARGEST_JOINT, rows // ROWS_PER_CELL)) if tables else []
+
+
+def _inside(joint: np.ndarray, attributes: Split, table: Split) -> np.ndarray:
+    """A table within a joint one."""
+    counts: np.ndarray = joint.sum(axis=tuple(axis for axis, j in enumerate(attributes) if j not in table))
+    return counts
 
 
 def _newton_step(inside: np.ndarray, y: np.ndarray, v: np.ndarray, angle: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -38,6 +39,7 @@ from steps_engine.methods.pairs.division import (
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.structure import Table
 from steps_engine.methods.pairs.synthesize import base_size
+from steps_engine.methods.pairs.triples import Triples, triples
 
 SPREAD = Fraction(1)  # of a pair's score
 BYTES_PER_VALUE, SECONDS_PER_ROW_AND_TABLE = 12, 4e-8  # of the base that rows are taken from (docs/lab/performance.md)
@@ -50,6 +52,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     divided = division(domain, allowance, method.pairs, declared)
     pairs = [] if divided.elected else untold(candidates(domain), declared, allowance)
     tables = tuple(dict.fromkeys([*pairs, *declared]))
+    third = paying(domain, allowance, divided, method.pairs, declared)
     vital = of_first_order(release, [tuple(domain.names[j] for j in table) for table in declared])
     matter = Matter(tuple(importance_of(domain, method)), frozenset(tuple(map(domain.index, names)) for names in vital))
     each = allowance.total / len(allowance.served)
@@ -65,8 +68,11 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         ]
         left *= 1 - votes
     if measured:
-        draws += _table_draws(domain, matter, tables, divided.elected, left / len(allowance.served), allowance)
-    rows, number = base_size(min(domain.expected_rows or ASSUMED_ROWS, LARGEST_SET)), len(tables) + divided.elected
+        each = left / len(allowance.served)
+        draws += _table_draws(domain, matter, tables, divided.elected, (1 - third.part) * each, allowance)
+        draws += _table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
+    number = len(tables) + len(third.tables) + divided.elected
+    rows = base_size(min(domain.expected_rows or ASSUMED_ROWS, LARGEST_SET))
     return Outline(
         layers=tuple(_layers(domain, draws, allowance)),
         draws=tuple(draws),
@@ -84,6 +90,17 @@ def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]
     if allowance.measure is not PURE:
         with_choice = [part for table in with_choice for size in range(2, len(table) + 1) for part in combinations(table, size)]
     return tuple(dict.fromkeys(table for table in with_choice if len(table) > 1))
+
+
+def paying(
+    domain: Domain, allowance: Allowance, divided: Division, asked: int | str | None, declared: Sequence[Table]
+) -> Triples:
+    """Tables of three attributes that nobody asked for; none where pairs are elected or their number is given."""
+    if divided.elected or asked is not None or not divided.margins < 1:
+        return Triples()
+    cost = float(allowance.total) / len(allowance.served)
+    found = triples(domain, allowance, cost, float(divided.margins))
+    return replace(found, tables=tuple(table for table in found.tables if table not in declared))
 
 
 def untold(pairs: Sequence[Table], declared: Sequence[Table], allowance: Allowance) -> list[Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
-from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables
+from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Structure, Table
@@ -22,6 +23,7 @@ RULES_FIRST = 1e3  # nats: attributes that rules tie are neighbours in the tree
 LEAST_PART = 1e-3  # of a cell's count, squared errors below which no weight is worth fitting
 CROWDED = 1.0  # the same for each dimension of a table per row that there is to weigh, by the trust in the rows
 AGAIN = 5  # sweeps over rows that agree but for what sampling changed
+BROUGHT_BACK = 2  # times
 
 
 def synthesize(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> pa.Table:
@@ -141,9 +143,17 @@ def by_quota(parent: np.ndarray, shares: np.ndarray, randomness: Randomness) -> 
 def agreeing(
     structure: Structure, found: Estimate, base: np.ndarray, rows: int, order: list[int], randomness: Randomness
 ) -> np.ndarray:
-    """Rows taken from the base by weight, and again from themselves: few change then, so that chance moves little."""
+    """Rows taken from the base by weight, and again from themselves: few change then, so that chance moves little.
+
+    Then what taking rows has moved is brought back: to what the weights had settled on, not once more to what is noisy.
+    """
     for sweeps in (SWEEPS, AGAIN):
         weight = weights(structure, found, base, sweeps)
+        settled = tables_of(base, structure.sizes, structure.tables, weight)
+        base = np.asfortranarray(base[sample(base, weight, rows, order, structure.sizes, randomness)])
+    found = replace(found, tables=settled, variances=[np.zeros(table.size) for table in settled])
+    for _ in range(BROUGHT_BACK):
+        weight = weights(structure, found, base, AGAIN)
         base = np.asfortranarray(base[sample(base, weight, rows, order, structure.sizes, randomness)])
     return base
 
