@@ -45,7 +45,11 @@ def test_whoever_gives_the_number_of_pairs_gets_pairs_alone():
 def test_triples_are_paid_from_the_tables_part():
     plan = planned(SIX, "4")
     assert sum(draw.cost for draw in plan.draws) == Fraction(plan.cost)
-    assert 0 < sum(draw.cost for draw in plan.draws if any(len(table) > 2 for table in draw.tables)) < Fraction(7, 10) * Fraction(plan.cost)
+    assert (
+        0
+        < sum(draw.cost for draw in plan.draws if any(len(table) > 2 for table in draw.tables))
+        < Fraction(7, 10) * Fraction(plan.cost)
+    )
 
 
 def test_what_three_attributes_have_in_common_reaches_the_rows():
