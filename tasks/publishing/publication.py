@@ -32,9 +32,11 @@ from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
 from tasks.stores.files import alone, disk_faults, sync_folder
 from tasks.stores.home import Home
+from tasks.stores.identity import must_be_ours
 from tasks.stores.keys import signing_key
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
+from tasks.stores.rotation import history_of
 from tasks.verify.bundle import holds, verify_bundle
 
 PACKAGE = "steps-release"
@@ -57,6 +59,7 @@ def publish(home: Home, release: Release, plan: Plan, references: Iterable[Refer
     entry and the rename, the folder that it names still lies beside its place, and the next run renames it.
     """
     final, references, ledger = home.public / release.name, tuple(references), open_ledger(home)
+    must_be_ours(home, ledger)
     tables = public_tables(home, release, plan, references)
     with alone(home.folder / "publish.lock", PATIENCE), disk_faults(home.public):
         if final.exists():
@@ -123,7 +126,8 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
-    return files
+    history = history_of(open_ledger(home))
+    return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 
 
 def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...]) -> Manifest:

@@ -13,7 +13,7 @@ from tasks.publishing.publication import published_heads
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.identity import must_be_ours
-from tasks.stores.ledger import open_ledger
+from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.releases import state_of
 from tasks.verify.bundle import verify_bundle
 
@@ -25,10 +25,16 @@ def bundles(home: Home) -> list[Path]:
 
 def must_be_current(home: Home) -> None:
     """Refuses a ledger that was edited, or is an older copy than the anchor or a published manifest knows; and another home."""
-    ledger = open_ledger(home)
     with suppress(ValueError, KeyError, TypeError):  # an edited ledger, as the next line says
-        must_be_ours(home, ledger)
+        must_be_ours(home, open_ledger(home))
+    must_be_current_ledger(home)
+
+
+def must_be_current_ledger(home: Home) -> Ledger:
+    """The ledger, whichever home this is."""
+    ledger = open_ledger(home)
     ledger.must_be_current(ledger.anchor, published_heads(home))
+    return ledger
 
 
 def check_ledger(home: Home) -> list[str]:

@@ -8,7 +8,10 @@ import os
 import secrets
 from pathlib import Path
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -17,12 +20,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from schemas.errors import EvidenceBroken, StepsError
+from schemas.errors import EvidenceBroken, SpecError, StepsError
 
 from .files import disk_faults, keep, temporary
 from .home import Home
 
 KEY_BYTES = 32
+SHORTEST = 12  # characters of a passphrase
 SECRETS = ("artifacts", "excess", "fingerprint")
 SIGNING, SIGNING_PUBLIC = "signing-key.pem", "signing-key.pub"
 RESTORE = "Restore keys/ from its backup; if there is none: steps keys replace --why TEXT"
@@ -84,6 +88,29 @@ def name_of_draw(key: bytes, release: str, attempt: int, stage: str, remade: int
     """A draw has one possible name per charge: there is one. What is made again after it was lost has another."""
     again = f"~{remade}" if remade else ""
     return keyed_hash(key, f"name:{release}#{attempt}/{stage}{again}".encode())[:32]
+
+
+def locked(content: bytes, passphrase: str, label: bytes) -> bytes:
+    """The content under a passphrase: AES-256-GCM by scrypt, with the label authenticated beside it."""
+    if len(passphrase) < SHORTEST:
+        raise SpecError(
+            f"a passphrase has at least {SHORTEST} characters; whoever has the backup can try as many as they like."
+        )
+    salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
+    return salt + nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, content, label)
+
+
+def unlocked(sealed: bytes, passphrase: str, label: bytes) -> bytes:
+    """What `locked` was given."""
+    salt, nonce, content = sealed[:16], sealed[16:28], sealed[28:]
+    try:
+        return AESGCM(_stretched(passphrase, salt)).decrypt(nonce, content, label)
+    except (InvalidTag, ValueError):
+        raise SpecError("the passphrase is not the one that this backup was made with, or the backup was changed.") from None
+
+
+def _stretched(passphrase: str, salt: bytes) -> bytes:
+    return Scrypt(salt=salt, length=32, n=2**15, r=8, p=1).derive(passphrase.encode())
 
 
 def _store_once(path: Path, content: bytes) -> None:
