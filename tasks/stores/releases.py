@@ -56,6 +56,7 @@ class ReleaseState:
     approver: str | None
     hashes: dict[str, str]
     measure: str = "pure"
+    unit: str = "person"
 
 
 def state_of(history: Iterable[Entry]) -> str:
@@ -143,4 +144,5 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
         approver=decision.details["who"] if decision and decision.kind == "approve" else None,
         hashes=hashes,
         measure=charge.measure or "pure",
+        unit=charge.details["unit"],
     )

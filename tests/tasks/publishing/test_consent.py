@@ -42,7 +42,7 @@ class Killed(BaseException):
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> None:
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Killed
 
     monkeypatch.setattr(place, name, die)
