@@ -71,6 +71,7 @@ def test_a_backup_that_would_forget_a_charge_is_refused_by_the_anchor_outside(ho
     restore(new, tmp_path / "newer.tar", PASSPHRASE)  # the control
 
 
+@pytest.mark.slow
 def test_a_backup_that_would_forget_a_charge_is_refused_by_a_bundle_that_survived(home, small, saved, tmp_path):
     run_stages(home, small.release)
     new = Home(tmp_path / "new")
@@ -137,6 +138,7 @@ def test_a_restoration_cut_short_is_no_home_and_is_finished_by_the_same_command(
     assert check_ledger(home) == []
 
 
+@pytest.mark.slow
 def test_a_backup_made_while_a_run_seals_holds_all_that_its_ledger_knows(home, small, tmp_path, monkeypatch):
     """Between the ledger's copy and the artifacts' the run goes on: nothing sealed is missing, no bundle knows more."""
     add_tree = backup._add_tree
