@@ -1,4 +1,5 @@
-"""The audit flow: verifies the ledger and every published bundle again, and fails when anything does not hold."""
+"""The audit flow: verifies the ledger and every published bundle again, deletes exact counts that no run uses, and fails when
+anything does not hold."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from prefect.artifacts import create_markdown_artifact
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
+from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
 verify_ledger = stage("verify ledger", check_ledger)
 verify_bundle = stage("verify bundle", check_bundle)
+forget = stage("forget exact counts", forget_leftovers)
 
 
 @flow(name="audit", flow_run_name="audit", **NOTHING_KEPT)
@@ -25,9 +28,12 @@ def _audit(home: Home) -> dict[str, object]:
     folders = bundles(home)
     for folder in folders:
         problems += verify_bundle.with_options(task_run_name=f"verify {folder.name}")(home, folder)
+    forgotten = forget(home)["forgotten"]
     checked = f"the ledger and {len(folders)} published bundle(s)"
-    text = "\n".join([f"Checked {checked}.", "", *(f"- **{problem}**" for problem in problems or ["everything holds"])])
+    lines = [f"- **{problem}**" for problem in problems or ["everything holds"]]
+    lines += [f"- deleted exact counts of {name}, which no run was using" for name in forgotten]
+    text = "\n".join([f"Checked {checked}.", "", *lines])
     create_markdown_artifact(text, key="audit", description="what the audit found")
     if problems:
         raise EvidenceBroken(f"{len(problems)} problem(s) in {checked}: {'; '.join(problems[:5])}")
-    return {"ok": True, "problems": [], "bundles": [folder.name for folder in folders]}
+    return {"ok": True, "problems": [], "bundles": [folder.name for folder in folders], "forgotten": forgotten}

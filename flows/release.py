@@ -33,6 +33,7 @@ from tasks.stages.charge import must_be_payable
 from tasks.stages.finished import Finished, find_finished
 from tasks.stages.references import PlanReference
 from tasks.stores.home import Home
+from tasks.stores.running import running
 
 plan = stage("plan", tasks.stages.plan.plan)
 validate = stage("validate", tasks.stages.validate.validate)
@@ -69,7 +70,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
     must_be_current(home)
     asked = _load(path, period)
     ui_artifacts.tag_run(asked)
-    with tags(asked.name, asked.domain.population):
+    with tags(asked.name, asked.domain.population), running(home, asked.name):
         with refusals_naming(path):
             planned = plan(home, asked)
         ui_artifacts.show_plan(home, planned)

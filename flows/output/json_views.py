@@ -138,6 +138,7 @@ def release(found: ReleaseState) -> dict[str, Any]:
         "release": found.name,
         "state": found.state,
         "population": found.population,
+        "unit": found.unit,
         **_amount(found.amount, found.measure),
         "charged": show_nanos(found.charged),
         "charges": found.attempt,
@@ -158,8 +159,16 @@ def trail(home: Home, name: str) -> dict[str, Any]:
     return {
         **release(found),
         "folder": str(folder) if folder.is_dir() else None,
+        "notices": [text for each in ledger.entries(release=name) if (text := _notice(each))],
         "trail": [entry(each) for each in ledger.entries(release=name)],
     }
+
+
+def _notice(found: Entry) -> str | None:
+    """What was said of a release that is public."""
+    if found.kind == "withdraw":
+        return f"withdrawn on {found.at[:10]}: {found.details['why']}"
+    return f"superseded on {found.at[:10]} by {found.details['by']}" if found.kind == "supersede" else None
 
 
 def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: int) -> dict[str, Any]:
@@ -175,6 +184,7 @@ def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: 
         "charged": charged,
         "charges": charges,
         "population": release.domain.population,
+        "unit": paid.unit,
         "balance": show_nanos(ledger.account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
     }

@@ -119,7 +119,9 @@ def _charge(answer: dict[str, Any]) -> str:
 
 
 def outcome(answer: dict[str, Any]) -> None:
-    charged = _charge(answer) if answer["charged"] else "nothing charged: this release existed already"
+    charged = (
+        f"{_charge(answer)} for each {answer['unit']}" if answer["charged"] else "nothing charged: this release existed already"
+    )
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",
@@ -179,7 +181,10 @@ def _charged(answer: dict[str, Any]) -> str:
 
 
 def trail(answer: dict[str, Any]) -> None:
-    _say(f"{answer['release']}: {answer['state']}, {_charged(answer)} of {answer['population']}")
+    _say(
+        f"{answer['release']}: {answer['state']}, {_charged(answer)} for each {answer['unit']} of {answer['population']}",
+        *answer["notices"],
+    )
     if answer["folder"]:
         _say(f"bundle {answer['folder']}")
     for name, digest in answer["hashes"].items():

@@ -29,6 +29,8 @@ from tasks.publishing.formats import FORMATS
 
 MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signing-key.pub", "index.html"
 DOMAIN, PLAN = "domain.json", "plan.json"
+NOTICE, NOTICE_PAGE, KEY_HISTORY = "notice.json", "notice.html", "key-history.json"
+BESIDE = frozenset({NOTICE, NOTICE_PAGE, KEY_HISTORY})  # signed for themselves; a bundle may have them, and is the same without
 UNLISTED = frozenset({MANIFEST, SIGNATURE})  # every other file stands in the manifest
 LARGEST_JSON = 32_000_000  # bytes
 _LATER = re.compile(r"steps-release/([4-9]|[1-9][0-9]{1,3})")  # formats that a newer version may write

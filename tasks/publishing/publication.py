@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import EvidenceBroken
+from schemas.errors import EvidenceBroken, SpecError
 from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
@@ -27,12 +27,16 @@ from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.page import make_page
+from tasks.stores.acts import consented
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
 from tasks.stores.files import alone, disk_faults, sync_folder
 from tasks.stores.home import Home
+from tasks.stores.identity import must_be_ours
 from tasks.stores.keys import signing_key
+from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
+from tasks.stores.rotation import history_of
 from tasks.verify.bundle import holds, verify_bundle
 
 PACKAGE = "steps-release"
@@ -49,17 +53,27 @@ class Bundle:
 
 
 def publish(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Bundle:
-    """The whole folder or none: built beside its place, verified as an outsider would, then renamed."""
-    final, references = home.public / release.name, tuple(references)
+    """The whole folder or none: built beside its place, verified as an outsider would, consented to by the ledger, renamed.
+
+    The ledger's entry comes first: it refuses what was abandoned or rejected, and from then on refuses both. Killed between the
+    entry and the rename, the folder that it names still lies beside its place, and the next run renames it.
+    """
+    final, references, ledger = home.public / release.name, tuple(references), open_ledger(home)
+    must_be_ours(home, ledger)
     tables = public_tables(home, release, plan, references)
     with alone(home.folder / "publish.lock", PATIENCE), disk_faults(home.public):
-        for left in home.public.glob(f".{release.name}.tmp-*"):  # of a publisher that was killed: we hold the lock
-            shutil.rmtree(left)
         if final.exists():
             _must_verify(home, final)
         else:
-            _publish_new(home, final, contents(home, release, plan, tables, proof))
-        return _published(final, plan, references, proof)
+            known = consented(ledger, release.name)
+            ready = _ready(home, final, known) if known else _build(home, final, contents(home, release, plan, tables, proof))
+            _must_consent(ledger, ready, final)
+            _place(ready, final)
+        for left in _beside(final):  # of a publisher that was killed: we hold the lock
+            shutil.rmtree(left)
+        published = _published(final, plan, references, proof)
+        ledger.publish(release.name, published.manifest_hash)
+        return published
 
 
 def preview(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Path:
@@ -112,7 +126,8 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
-    return files
+    history = history_of(open_ledger(home))
+    return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 
 
 def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...]) -> Manifest:
@@ -139,18 +154,53 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _publish_new(home: Home, final: Path, files: dict[str, bytes]) -> None:
+def _beside(final: Path) -> list[Path]:
+    """Bundles of this name that were being built."""
+    return sorted(final.parent.glob(f".{final.name}.tmp-*"))
+
+
+def _build(home: Home, final: Path, files: dict[str, bytes]) -> Path:
+    for left in _beside(final):
+        shutil.rmtree(left)
     building = Path(tempfile.mkdtemp(prefix=f".{final.name}.tmp-", dir=home.public))
     try:
         for name, content in files.items():
             bundle.write_durably(building / name, content)
         _must_verify(home, building)
-        building.chmod(0o755)
         sync_folder(building)
-        os.rename(building, final)
         sync_folder(home.public)
-    finally:
+    except BaseException:
         shutil.rmtree(building, ignore_errors=True)
+        raise
+    return building
+
+
+def _ready(home: Home, final: Path, manifest_hash: str) -> Path:
+    """The bundle to which the ledger has consented, whose publisher was killed before it was in its place."""
+    for folder in _beside(final):
+        manifest = folder / bundle.MANIFEST
+        if manifest.is_file() and hashlib.sha256(manifest.read_bytes()).hexdigest() == manifest_hash:
+            _must_verify(home, folder)
+            return folder
+    raise EvidenceBroken(
+        f'release "{final.name}" was published, and its bundle {final} is gone. It is never made a second time: '
+        "restore the folder from its backup, then run again."
+    )
+
+
+def _must_consent(ledger: Ledger, ready: Path, final: Path) -> None:
+    """One transaction: refused, nothing was written and the bundle goes; a fault leaves it, since the entry may stand."""
+    try:
+        ledger.publish(final.name, hashlib.sha256((ready / bundle.MANIFEST).read_bytes()).hexdigest())
+    except SpecError:
+        shutil.rmtree(ready, ignore_errors=True)
+        raise
+
+
+def _place(ready: Path, final: Path) -> None:
+    ready.chmod(0o755)
+    os.rename(ready, final)
+    sync_folder(final.parent)
 
 
 def _published(final: Path, plan: Plan, references: Sequence[Reference], proof: LedgerProof) -> Bundle:

@@ -20,9 +20,10 @@ def build_tree(
     store = Store(home)
     planned = load_plan(store, plan)
     charged.must_cover(planned)
-    if found := store.find(release.name, "tree"):
+    if found := store.find(release.name, "tree", planned.structure_is_drawn):
         return StructureReference(found)
     method = method_of(planned)
     counts = Counts.from_table(release.domain, store.read(cells)) if planned.structure_is_drawn else None
     tree = method.build(release.domain, planned, counts, SystemRandomness())
-    return StructureReference(store.write(release.name, "tree", tree, method.schemas(planned)["tree"], "public"))
+    schema, drawn = method.schemas(planned)["tree"], planned.structure_is_drawn
+    return StructureReference(store.write(release.name, "tree", tree, schema, "public", drawn))

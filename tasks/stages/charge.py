@@ -16,6 +16,7 @@ from tasks.stages.references import CellsReference, PlanReference
 from tasks.stores.artifacts import Store
 from tasks.stores.charging import asked_by, must_have_a_price
 from tasks.stores.home import Home
+from tasks.stores.identity import make_keys, must_be_ours, register
 from tasks.stores.keys import secret_key
 
 
@@ -61,6 +62,8 @@ def must_be_payable(home: Home, plan: PlanReference) -> None:
 def charge(home: Home, release: Release, plan: PlanReference, cells: CellsReference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
     store = Store(home)
+    must_be_ours(home, store.ledger)
+    make_keys(home)  # whoever cannot sign does not pay
     planned = load_plan(store, plan)
     counts = Counts.from_table(release.domain, store.read(cells))
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
@@ -69,4 +72,5 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise
+    register(home, store.ledger)
     return ChargedPlan(planned, paid.new, paid.attempt, _Till.CHARGED)

@@ -16,10 +16,10 @@ def correct(
 ) -> ConsistentReference:
     """Estimates with error bars, and for a tree the whole numbers behind each set's rows; or find them."""
     store = Store(home)
-    if found := store.find(release.name, "consistent-counts"):
+    if found := store.find(release.name, "consistent-counts", drawn=False):
         return ConsistentReference(found)
     planned = load_plan(store, plan)
     method = method_of(planned)
     consistent = method.correct(release.domain, planned, store.read(tree), store.read(noisy), SystemRandomness())
     schema = method.schemas(planned)["consistent-counts"]
-    return ConsistentReference(store.write(release.name, "consistent-counts", consistent, schema, "public"))
+    return ConsistentReference(store.write(release.name, "consistent-counts", consistent, schema, "public", drawn=False))

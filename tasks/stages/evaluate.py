@@ -24,6 +24,7 @@ from tasks.stages.references import CellsReference, SetReference
 from tasks.stores.artifacts import Store
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home
+from tasks.stores.releases import TAKEN_BACK
 
 MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
 
@@ -31,9 +32,9 @@ MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger table
 def evaluate(home: Home, release: Release, cells: CellsReference, sets: Sequence[SetReference]) -> None:
     """Seal the evaluation of a published release and write its page; done once."""
     store = Store(home)
-    if store.ledger.state(release.name) == "evaluated":
+    if store.ledger.state(release.name) in {"evaluated"} | TAKEN_BACK:
         return
-    if store.find(release.name, "evaluation") is None:
+    if store.find(release.name, "evaluation", drawn=False) is None:
         domain, counts = release.domain, Counts.from_table(release.domain, store.read(cells))
         rows = MOST_VALUES // len(domain.names)
         original = sample(Coded(domain.names, domain.sizes, counts.codes, counts.count), rows, SystemRandomness())
@@ -41,7 +42,7 @@ def evaluate(home: Home, release: Release, cells: CellsReference, sets: Sequence
         synthetic = [Coded(domain.names, domain.sizes, each) for each in codes]
         page, table = _compared(original, synthetic, release)
         _write_page(evaluation_page(home, release.name), page)
-        store.write(release.name, "evaluation", table, tables.EVALUATION, "confidential")
+        store.write(release.name, "evaluation", table, tables.EVALUATION, "confidential", drawn=False)
     store.ledger.evaluated(release.name)
 
 

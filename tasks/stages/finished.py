@@ -14,7 +14,7 @@ from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.charging import must_not_be_undone
 from tasks.stores.home import Home
-from tasks.stores.releases import attempt_of, state_of
+from tasks.stores.releases import TAKEN_BACK, attempt_of, state_of
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Finished:
 
 
 def find_finished(home: Home, release: Release, plan: PlanReference) -> Finished | None:
-    """The release of that name and spec, if it was evaluated: nothing is left to be done that needs its records."""
+    """The release of that name and spec, if it was evaluated or taken back: nothing left to be done needs its records."""
     store = Store(home)
     history = store.ledger.entries(release=release.name)
     must_not_be_undone(release.name, history)
-    if state_of(history) != "evaluated":
+    if state_of(history) not in {"evaluated"} | TAKEN_BACK:
         return None
     found = (store.find(release.name, stage) for stage in table_stages(load_plan(store, plan).sets))
     return Finished(tuple(reference for reference in found if reference is not None), attempt_of(history))

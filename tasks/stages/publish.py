@@ -1,4 +1,4 @@
-"""Publication: brings the plan and the charge's proof to `publish`, and records in the ledger what was published."""
+"""Publication: brings the plan and the charge's proof to `publish`, which asks the ledger before anything is public."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from tasks.stores.home import Home
 
 
 def publish_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:
-    """Publish the bundle, or find it published; the ledger knows its manifest from here on."""
+    """Publish the bundle, or find it published; the ledger consents first, and knows its manifest from here on."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)
-    bundle = publish(home, release, load_plan(store, plan), public, proof)
-    store.ledger.publish(release.name, bundle.manifest_hash)
-    return bundle.folder
+    return publish(home, release, load_plan(store, plan), public, proof).folder
 
 
 def preview_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:

@@ -40,9 +40,10 @@ def synthesize_set(
 ) -> SetReference:
     """Make the records of one set, or find them: of two who make it at the same time, one is heard."""
     store, name = Store(home), f"synthetic-{number}"
-    if found := store.find(release.name, name):
+    if found := store.find(release.name, name, drawn=False):
         return SetReference(found)
     planned = load_plan(store, plan)
     made = {reference.stage: store.read(reference) for reference in (tree, noisy, consistent)}
     records = method_of(planned).synthesize(release.domain, planned, made, number, SystemRandomness())
-    return SetReference(store.write(release.name, name, records, tables.records(release.domain), "public"))
+    schema = tables.records(release.domain)
+    return SetReference(store.write(release.name, name, records, schema, "public", drawn=False))

@@ -3,14 +3,19 @@
 A draw's file has one possible name per charge, so of two writers one links it and the other reads that one.
 Linked but not sealed (a writer died in between): the file is whole, since it was synced before it was linked, and
 nobody has read it; it is adopted by sealing it, never drawn again. Not linked: nothing left the process, and the draw
-is repeated under the same charge. Sealed but missing or different: the charge is burnt.
+is repeated under the same charge.
+
+Sealed but missing or different: what is published is put back from its bundle. What was computed from paid noise is made again,
+under a new seal that says so unless it is the same to the byte. A lost draw is refused until it is restored, or until a
+person gives its charge up: a second draw under the same charge would let somebody choose between two.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -24,9 +29,9 @@ from schemas.spec.domain import NAME
 from .entries import Entry, must_be_name
 from .files import disk_faults, keep, private_folder, sweep, sync_folder, temporary
 from .home import Home
-from .keys import keyed_hash, secret_key
+from .keys import keyed_hash, name_of_draw, secret_key
 from .ledger import open_ledger
-from .releases import BEFORE_DRAW, CLOSED, MAY_FOLLOW, attempt_of, current, find_seal, is_draw, must_follow, state_of
+from .releases import BEFORE_DRAW, CLOSED, MAY_FOLLOW, attempt_of, find_seal, is_stale, must_follow, state_of, times_remade
 
 Side = Literal["confidential", "public"]
 
@@ -49,10 +54,14 @@ class Store:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.ledger = open_ledger(home)
-        self._key = secret_key(home, "artifacts")
 
-    def write(self, release: str, stage: str, table: pa.Table, schema: pa.Schema, side: Side) -> Reference:
-        """Writes and seals a stage's table, or returns the one that is already there. A draw needs a charge first."""
+    @cached_property
+    def _key(self) -> bytes:
+        return secret_key(self.home, "artifacts")
+
+    def write(self, release: str, stage: str, table: pa.Table, schema: pa.Schema, side: Side, drawn: bool = True) -> Reference:
+        """Writes and seals a stage's table, or returns the one that is already there. What follows a draw needs a charge first;
+        `drawn`: it holds a draw, which is not made twice."""
         table = _declared(table, schema, _name(release, stage))
         if stage not in BEFORE_DRAW:
             must_follow("seal", release, self.ledger.entries(release=release))
@@ -60,9 +69,15 @@ class Store:
         with temporary(folder) as file:
             pq.write_table(table, file, compression="zstd")
             file.flush()
-            identity = self._identity(release, stage, Path(file.name).read_bytes())
+            content = Path(file.name).read_bytes()
+            seal, fault = self._sealed(release, stage)
+            if seal and fault == "lost" and self._digest(side, content) == seal.details["digest"]:
+                return self._put_back(seal, content)
+            history = self.ledger.entries(release=release)
+            remade = 0 if seal is None else _may_be_remade(seal, history, drawn) if fault else times_remade(seal)
+            identity = self._identity(release, stage, content, remade)
             keep(file, self._path(side, release, stage, identity))
-        return self._seal(release, stage, side, identity)
+        return self._seal(release, stage, side, identity, remade)
 
     def read(self, reference: Reference) -> pa.Table:
         """The table, if it is sealed and byte for byte what was sealed."""
@@ -77,22 +92,17 @@ class Store:
             raise EvidenceBroken(f"{name} was sealed and is now missing or different. Run it again.")
         return pq.read_table(pa.BufferReader(content))
 
-    def find(self, release: str, stage: str) -> Reference | None:
-        """The stage's sealed artifact; None when it has to be made. A lost draw burns its charge."""
-        name, history = _name(release, stage), self.ledger.entries(release=release)
-        seal, state = find_seal(history, stage), state_of(history)
+    def find(self, release: str, stage: str, drawn: bool = True) -> Reference | None:
+        """The stage's sealed artifact; None when it has to be made. `drawn`: it holds a draw, which is not made twice."""
+        history = self.ledger.entries(release=release)
+        seal = find_seal(history, stage)
         if seal is None:
-            return self._adopt(release, stage) if state in MAY_FOLLOW["seal"] else None
-        if self._content(seal) is not None:
+            return self._adopt(release, stage) if state_of(history) in MAY_FOLLOW["seal"] else None
+        if not is_stale(seal, history) and (self._content(seal) is not None or self._restored(seal)):
             return _reference(seal)
-        is_drawn = state != "burnt" and any(is_draw(entry) for entry in current(history))
-        if stage in BEFORE_DRAW and (state in CLOSED or not is_drawn):
-            return None
-        lost = f"{name} was sealed and is now missing or different"
-        if state in CLOSED:
-            raise EvidenceBroken(f"{lost}; the release is {state} and stays so. Restore the file from its backup.")
-        self.ledger.burn(release, f'the sealed stage "{stage}" is missing or different')
-        raise EvidenceBroken(f"{lost}: its charge is burnt. To run it again, a new charge of the same ε is needed.")
+        if stage not in BEFORE_DRAW:
+            _may_be_remade(seal, history, drawn)
+        return None
 
     def forget_confidential(self, release: str, stages: Iterable[str]) -> None:
         """Deletes these stages' confidential files, sealed or not; safe to repeat."""
@@ -126,15 +136,40 @@ class Store:
     def _path(self, side: Side, release: str, stage: str, identity: str) -> Path:
         return self._folder(side, release) / stage / f"{identity}.parquet"
 
-    def _identity(self, release: str, stage: str, content: bytes = b"") -> str:
+    def _identity(self, release: str, stage: str, content: bytes = b"", remade: int = 0) -> str:
         # A draw is named by its charge: there is one. What comes before it by its content: other data, other file.
         if stage in BEFORE_DRAW:
-            named_by = f"{release}/{stage}/{keyed_hash(self._key, content)}"
-        else:
-            named_by = f"{release}#{attempt_of(self.ledger.entries(release=release))}/{stage}"
-        return keyed_hash(self._key, f"name:{named_by}".encode())[:32]
+            return keyed_hash(self._key, f"name:{release}/{stage}/{keyed_hash(self._key, content)}".encode())[:32]
+        return name_of_draw(self._key, release, attempt_of(self.ledger.entries(release=release)), stage, remade)
 
-    def _seal(self, release: str, stage: str, side: Side, identity: str) -> Reference:
+    def _sealed(self, release: str, stage: str) -> tuple[Entry | None, Literal["", "lost", "stale"]]:
+        """What was sealed after a draw, and whether it is lost, or belongs to something that was."""
+        history = self.ledger.entries(release=release)
+        seal = None if stage in BEFORE_DRAW else find_seal(history, stage)
+        if seal is None:
+            return None, ""
+        return seal, "stale" if is_stale(seal, history) else "" if self._content(seal) is not None else "lost"
+
+    def _restored(self, seal: Entry) -> bool:
+        """Whether a published artifact could be put back from its bundle: the same bytes, or nothing."""
+        path = self.home.path / "public" / (seal.release or "") / f"{seal.details['stage']}.parquet"
+        if seal.details["side"] != "public" or not path.is_file():
+            return False
+        with disk_faults(path):
+            content = path.read_bytes()
+        return self._digest("public", content) == seal.details["digest"] and bool(self._put_back(seal, content))
+
+    def _put_back(self, seal: Entry, content: bytes) -> Reference:
+        """Gives a sealed artifact its bytes again, in place of whatever stands there."""
+        path = self._path(seal.details["side"], seal.release or "", seal.details["stage"], seal.details["id"])
+        folder = private_folder(private_folder(path.parent.parent) / path.parent.name)
+        with temporary(folder) as file:
+            file.write(content)
+            path.unlink(missing_ok=True)  # what was not sealed
+            keep(file, path)
+        return _reference(seal)
+
+    def _seal(self, release: str, stage: str, side: Side, identity: str, remade: int = 0) -> Reference:
         """Seals the file that has the final name, whoever wrote it."""
         path = self._path(side, release, stage, identity)
         with disk_faults(path):
@@ -144,7 +179,7 @@ class Store:
         except pa.ArrowException:
             raise EvidenceBroken(f"{path} is not Parquet and was never sealed. Delete it and run again.") from None
         size = len(content) if side == "public" else None  # a confidential file's size tells how many cells it holds
-        return _reference(self.ledger.seal(release, stage, side, identity, self._digest(side, content), size))
+        return _reference(self.ledger.seal(release, stage, side, identity, self._digest(side, content), size, remade))
 
     def _adopt(self, release: str, stage: str) -> Reference | None:
         if stage in BEFORE_DRAW:
@@ -167,6 +202,23 @@ class Store:
         except OSError as error:
             raise InfrastructureFault(f"cannot read {path}: {error.strerror}. Run again when it can be read.") from None
         return content if hmac.compare_digest(self._digest(said["side"], content), said["digest"]) else None
+
+
+def _may_be_remade(lost: Entry, history: Sequence[Entry], drawn: bool) -> int:
+    """Which time it is made again. A draw never is; nor what a person has approved, or what is public."""
+    state = state_of(history)
+    if drawn or lost.details["side"] == "public" and state in CLOSED | {"approved"}:
+        raise EvidenceBroken(_lost_for_good(_name(lost.release or "", lost.details["stage"]), lost.release or "", state))
+    return times_remade(lost) + 1
+
+
+def _lost_for_good(name: str, release: str, state: str) -> str:
+    lost = (
+        f"{name} was sealed and is now missing or different; nothing was burnt. Is its disk mounted? Restore it from its backup"
+    )
+    if state in CLOSED:
+        return f"{lost}: the release is {state} and stays so."
+    return f"{lost} and run again. If it is lost for good, give its charge up: steps burn {release} --why TEXT"
 
 
 def _reference(seal: Entry) -> Reference:

@@ -13,7 +13,20 @@ from schemas.spec.domain import NAME
 
 ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
 
-KINDS = ("grant", "charge", "seal", "approve", "reject", "abandon", "burn", "publish", "evaluate")
+KINDS = (
+    "grant",
+    "charge",
+    "seal",
+    "approve",
+    "reject",
+    "abandon",
+    "burn",
+    "publish",
+    "evaluate",
+    "withdraw",
+    "supersede",
+    "home",
+)
 NO_HASH = "0" * 64  # what the first entry follows
 
 _SHOWN_1 = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body of format 1, what is hashed apart from the rest

@@ -91,6 +91,16 @@ def keep(file: IO[bytes], final: Path) -> bool:
     return True
 
 
+def write_over(path: Path, content: bytes, mode: int) -> None:
+    """The whole new file, on disk when this returns, or the one before."""
+    with temporary(path.parent) as file:
+        file.write(content)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+        os.replace(file.name, path)
+
+
 def sweep(folder: Path) -> None:
     """Removes temporary files whose writer is dead: the system released their lock."""
     for path in folder.rglob(f"{TEMPORARY}*"):

@@ -8,7 +8,10 @@ import os
 import secrets
 from pathlib import Path
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -17,12 +20,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from schemas.errors import EvidenceBroken, StepsError
+from schemas.errors import EvidenceBroken, SpecError, StepsError
 
 from .files import disk_faults, keep, temporary
 from .home import Home
 
 KEY_BYTES = 32
+SHORTEST = 12  # characters of a passphrase
+SECRETS = ("artifacts", "excess", "fingerprint")
+SIGNING, SIGNING_PUBLIC = "signing-key.pem", "signing-key.pub"
+RESTORE = "Restore keys/ from its backup; if there is none: steps keys replace --why TEXT"
 
 
 def secret_key(home: Home, name: str) -> bytes:
@@ -43,20 +50,67 @@ def keyed_hash(key: bytes, content: bytes) -> str:
 
 def signing_key(home: Home) -> Ed25519PrivateKey:
     """The key that signs manifests; its public half lies beside it in signing-key.pub."""
-    path = home.keys / "signing-key.pem"
+    path, public = home.keys / SIGNING, home.keys / SIGNING_PUBLIC
     if not path.exists():
-        made = Ed25519PrivateKey.generate()
-        _store_once(path, made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        if public.exists():
+            raise EvidenceBroken(
+                f"{path} is gone, and its public half is still there: another key would sign as somebody else. {RESTORE}"
+            )
+        make_signing_key(path)
+    key = read_signing_key(path)
+    if not public.exists():
+        _store_once(public, public_half(key))
+    elif public.read_bytes() != public_half(key):
+        raise EvidenceBroken(f"{public} is not the public half of {path}. Restore both from their backup.")
+    return key
+
+
+def make_signing_key(path: Path) -> None:
+    made = Ed25519PrivateKey.generate()
+    _store_once(path, made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def read_signing_key(path: Path) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(_read_private(path), password=None)
     except ValueError:
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise EvidenceBroken(f"{path} is not an Ed25519 key in PEM. Restore it from its backup; do not delete it.")
-    public = home.keys / "signing-key.pub"
-    if not public.exists():
-        _store_once(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return key
+
+
+def public_half(key: Ed25519PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def name_of_draw(key: bytes, release: str, attempt: int, stage: str, remade: int = 0) -> str:
+    """A draw has one possible name per charge: there is one. What is made again after it was lost has another."""
+    again = f"~{remade}" if remade else ""
+    return keyed_hash(key, f"name:{release}#{attempt}/{stage}{again}".encode())[:32]
+
+
+def locked(content: bytes, passphrase: str, label: bytes) -> bytes:
+    """The content under a passphrase: AES-256-GCM by scrypt, with the label authenticated beside it."""
+    if len(passphrase) < SHORTEST:
+        raise SpecError(
+            f"a passphrase has at least {SHORTEST} characters; whoever has the backup can try as many as they like."
+        )
+    salt, nonce = secrets.token_bytes(16), secrets.token_bytes(12)
+    return salt + nonce + AESGCM(_stretched(passphrase, salt)).encrypt(nonce, content, label)
+
+
+def unlocked(sealed: bytes, passphrase: str, label: bytes) -> bytes:
+    """What `locked` was given."""
+    salt, nonce, content = sealed[:16], sealed[16:28], sealed[28:]
+    try:
+        return AESGCM(_stretched(passphrase, salt)).decrypt(nonce, content, label)
+    except (InvalidTag, ValueError):
+        raise SpecError("the passphrase is not the one that this backup was made with, or the backup was changed.") from None
+
+
+def _stretched(passphrase: str, salt: bytes) -> bytes:
+    return Scrypt(salt=salt, length=32, n=2**15, r=8, p=1).derive(passphrase.encode())
 
 
 def _store_once(path: Path, content: bytes) -> None:

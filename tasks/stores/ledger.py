@@ -172,18 +172,24 @@ class Ledger:
 
         return Charge(*self._write(draft))
 
-    def seal(self, release: str, stage: str, side: str, identity: str, digest: str, size: int | None = None) -> Entry:
-        """Makes an artifact readable: `digest` is its hash (public) or keyed hash (confidential, and no size)."""
+    def seal(
+        self, release: str, stage: str, side: str, identity: str, digest: str, size: int | None = None, remade: int = 0
+    ) -> Entry:
+        """Makes an artifact readable: `digest` is its hash (public) or keyed hash (confidential, and no size).
+
+        `remade`: how often it was made again under this charge, after it was lost; never a draw.
+        """
         must_be_name("release", release)
         must_be_name("stage", stage)
-        body = body_of({"stage": stage, "side": side, "id": identity, "digest": digest, "size": size})
+        again = {"remade": remade} if remade else {}
+        body = body_of({"stage": stage, "side": side, "id": identity, "digest": digest, "size": size, **again})
 
         def draft(connection: sql.Connection) -> Draft:
             if stage in BEFORE_DRAW:
                 return Draft("seal", f"seal:{release}:{stage}:{identity}", None, release, body)
             history = read_entries(connection, release=release)
             must_follow("seal", release, history)
-            key = f"seal:{release}#{attempt_of(history)}:{stage}"
+            key = f"seal:{release}#{attempt_of(history)}:{stage}" + (f"~{remade}" if remade else "")
             return _under(current(history)[0], "seal", key, body)
 
         return self._write(draft)[0]

@@ -6,9 +6,9 @@ guess about a record. So the public chain is another one, over what follows from
 Left out are all entries about confidential artifacts, so that its length does not depend on records either: a run that was
 repeated on other data, or an evaluation. Entries are numbered by their own counter, and days stand in place of times.
 
-What remains are acts of those who run the releases: that something was granted, decided, burnt, abandoned or published, on
-which day, and in which order where releases run side by side. Whoever guesses such an act exactly can confirm it. A head of
-this chain pins no actor, reason or time of day: the ledger's own chain does, whose heads are in the anchor.
+What remains are acts of those who run the releases: that something was granted, decided, burnt, abandoned, published or
+withdrawn, on which day, and in which order where releases run side by side. Whoever guesses such an act exactly can confirm
+it. A head of this chain pins no actor, reason or time of day: the ledger's own chain does, whose heads are in the anchor.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "reject": (),
     "abandon": (),
     "burn": (),
+    "withdraw": (),
+    "supersede": ("by",),
 }
 
 

@@ -12,7 +12,8 @@ from .entries import Entry
 # Made from public inputs or from records alone: making them again gives the same. Every other stage holds a draw.
 BEFORE_DRAW = frozenset({"plan", "cells", "validation"})
 
-# Which states an entry may follow; a published release can be neither burnt nor undone.
+# Which states an entry may follow; a published release can be neither burnt nor undone, only withdrawn or superseded.
+# "publish" is the ledger's consent, written before the bundle gets its place: what is public was never abandoned.
 MAY_FOLLOW = {
     "seal": {"charged", "drawn", "waiting", "approved", "published"},
     "approve": {"drawn", "waiting"},
@@ -21,6 +22,8 @@ MAY_FOLLOW = {
     "burn": {"charged", "drawn", "waiting", "approved"},
     "publish": {"drawn", "approved"},
     "evaluate": {"published"},
+    "withdraw": {"published", "evaluated", "superseded"},
+    "supersede": {"published", "evaluated", "withdrawn"},
 }
 _LEAVES = {
     "charge": "charged",
@@ -30,8 +33,12 @@ _LEAVES = {
     "burn": "burnt",
     "publish": "published",
     "evaluate": "evaluated",
+    "withdraw": "withdrawn",
+    "supersede": "superseded",
 }
-CLOSED = frozenset({"rejected", "abandoned", "published", "evaluated"})
+TAKEN_BACK = frozenset({"withdrawn", "superseded"})  # public, with a notice
+PUBLIC = frozenset({"published", "evaluated"}) | TAKEN_BACK
+CLOSED = frozenset({"rejected", "abandoned"}) | PUBLIC
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class ReleaseState:
     approver: str | None
     hashes: dict[str, str]
     measure: str = "pure"
+    unit: str = "person"
 
 
 def state_of(history: Iterable[Entry]) -> str:
@@ -58,7 +66,7 @@ def state_of(history: Iterable[Entry]) -> str:
         if entry.kind == "charge":
             needs_approval = entry.details["context"].get("approval") == "required"
         if entry.kind != "seal":
-            state = _LEAVES[entry.kind]
+            state = _LEAVES[entry.kind] if state != "withdrawn" else state  # a successor does not make it good again
         elif state == "charged" and is_draw(entry):
             state = "waiting" if needs_approval else "drawn"
     return state
@@ -74,8 +82,12 @@ def must_follow(kind: str, release: str, history: Sequence[Entry]) -> None:
     if state not in MAY_FOLLOW[kind]:
         found = "has not been charged" if state == "uncharged" else f"is {state}"
         allowed = " or ".join(sorted(MAY_FOLLOW[kind]))
-        advice = f"See: steps show {release}"
+        advice = _taking_back(release) if state in PUBLIC and kind in ("abandon", "reject") else f"See: steps show {release}"
         raise SpecError(f'release "{release}" {found}; {kind} is for a release that is {allowed}. {advice}')
+
+
+def _taking_back(release: str) -> str:
+    return f'Public it is, or will be once it is run again; then take it back: steps withdraw {release} --why "…"'
 
 
 def current(history: Sequence[Entry]) -> list[Entry]:
@@ -94,6 +106,17 @@ def find_seal(history: Sequence[Entry], stage: str) -> Entry | None:
     under_charge = [] if state_of(history) == "burnt" else current(history)
     among = history if stage in BEFORE_DRAW else under_charge
     return next((e for e in reversed(among) if e.kind == "seal" and e.details["stage"] == stage), None)
+
+
+def times_remade(seal: Entry) -> int:
+    """How often an artifact was made again under its charge, after it was lost."""
+    return int(seal.details.get("remade", 0))
+
+
+def is_stale(seal: Entry, history: Sequence[Entry]) -> bool:
+    """Whether a synthetic set was made from counts that were lost, and made again since: it does not belong to them."""
+    counts = find_seal(history, "consistent-counts")
+    return seal.details["stage"].startswith("synthetic-") and counts is not None and counts.seq > seal.seq
 
 
 def find_decision(history: Sequence[Entry]) -> Entry | None:
@@ -121,4 +144,5 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
         approver=decision.details["who"] if decision and decision.kind == "approve" else None,
         hashes=hashes,
         measure=charge.measure or "pure",
+        unit=charge.details["unit"],
     )

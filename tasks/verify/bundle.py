@@ -17,6 +17,7 @@ from steps_engine.methods.checked import Checked, Findings
 from tasks.publishing import bundle
 from tasks.verify import accounts
 from tasks.verify.analyses import check_analyses
+from tasks.verify.beside import look_beside
 from tasks.verify.files import content_of, regular_files, sound_files
 from tasks.verify.signature import NOT_ESTABLISHED, given_key, is_signed
 from tasks.verify.tables import check_set, check_tables
@@ -43,8 +44,11 @@ def holds(problems: Iterable[Problem]) -> bool:
 
 def verify_bundle(folder: Path | str, key: Path | None = None) -> list[Problem]:
     """Everything that does not hold in a bundle. With a key, it must be signed by that one."""
-    pem, found, notes = given_key(key), Findings(), []
+    pem, found = given_key(key), Findings()
+    notes: list[Problem] = []
     files = found.attempt(".", regular_files, Path(folder), found) or {}
+    pem, told = found.attempt(bundle.PUBLIC_KEY, look_beside, files, Path(folder), pem, found) or (pem, [])
+    notes += [Problem(bundle.MANIFEST, text, note=True) for text in told]
     raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)
     manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if raw is not None else None
     if raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found) and pem is None:

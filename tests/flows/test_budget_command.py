@@ -51,7 +51,10 @@ def test_people_are_shown_which_measure_an_amount_is_in(small: Small, steps):
     shown = steps("budget", "show").out
     assert "0.1 (ε 2.716)" in shown and "ρ (ε at δ = 1e-9)" in shown and "ε" in shown.splitlines()[1]
     assert [line.split()[-2] for line in steps("budget", "log").out.splitlines()[1:]] == ["ε", "ρ", "ρ"]
-    assert "ρ = 0.005" in steps("releases").out and "paid: charged, ρ = 0.005 of small-people" in steps("show", "paid").out
+    assert (
+        "ρ = 0.005" in steps("releases").out
+        and "paid: charged, ρ = 0.005 for each person of small-people" in steps("show", "paid").out
+    )
 
 
 @pytest.mark.parametrize(

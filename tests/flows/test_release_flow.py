@@ -255,7 +255,7 @@ def cannot_write(broken: pytest.MonkeyPatch, stage: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_draw_burns_its_charge_and_says_so_plainly(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
+def test_a_lost_draw_burns_its_charge_when_a_person_says_so(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
     granted(steps)
     with monkeypatch.context() as broken:
         cannot_write(broken, "consistent-counts")
@@ -263,7 +263,8 @@ def test_a_lost_draw_burns_its_charge_and_says_so_plainly(small: Small, steps, m
     for path in (small.home / "staging" / "small-1" / "noisy-counts").iterdir():
         path.unlink()
     said = steps("run", small.release)
-    assert said.code == 5 and "burnt" in said.err
+    assert said.code == 5 and "nothing was burnt" in said.err and "steps burn small-1" in said.err
+    assert steps("burn", "small-1", "--why", "its disk is gone", "--json").json["state"] == "burnt"
     again = steps("run", small.release, "--json").json
     assert again["charged"] and again["charges"] == 2 and again["balance"] == "0"
     assert steps("budget", "verify").code == 0

@@ -249,9 +249,11 @@ def test_a_preview_shows_what_would_be_published_and_publishes_nothing(made):
 def test_published_heads_reveal_a_ledger_that_was_set_back(made):
     publish(*made.arguments)
     (known,) = published_heads(made.home)
-    assert (known.seq, known.hash) == public_chain(made.ledger.entries())[-1].head and made.release.name in known.source
+    consent = public_chain(made.ledger.entries())[-1].content
+    assert consent["kind"] == "publish", "the ledger consented to a manifest that knows what was before"
+    assert (known.seq, known.hash) == public_chain(made.ledger.entries())[-2].head and made.release.name in known.source
     assert made.ledger.verify(made.ledger.anchor, published_heads(made.home)) == []
-    newer = [known._replace(seq=known.seq + 1)]
+    newer = [known._replace(seq=known.seq + 2)]
     assert made.ledger.verify(made.ledger.anchor, newer)
 
 

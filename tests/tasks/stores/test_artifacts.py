@@ -17,6 +17,7 @@ import pytest
 from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError, StepsError
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.files import temporary
+from tasks.stores.keys import secret_key
 
 SCHEMA = pa.schema([pa.field("cell", pa.int64(), nullable=False), pa.field("count", pa.int32(), nullable=False)])
 TABLE = pa.table({"cell": [3, 5, 8], "count": [10, 20, 30]})
@@ -83,14 +84,20 @@ def _lose(path, how):
 
 @pytest.mark.parametrize("side", ["public", "confidential"])
 @pytest.mark.parametrize("how", ["missing", "truncated", "flipped"])
-def test_a_lost_draw_burns_its_charge_and_a_new_one_draws_anew(store, ask, side, how):
+def test_a_lost_draw_is_refused_and_burns_nothing_until_a_person_says_so(store, ask, side, how):
     reference = store.write("voter-1", "noisy", TABLE, SCHEMA, side)
+    whole, before = _file(store, reference).read_bytes(), store.ledger.entries()
     _lose(_file(store, reference), how)
     with pytest.raises(EvidenceBroken, match="missing or different"):
         store.read(reference)
-    with pytest.raises(EvidenceBroken, match="its charge is burnt.*new charge"):
-        store.find("voter-1", "noisy")
-    assert store.ledger.state("voter-1") == "burnt"
+    for draw_again in (lambda: store.find("voter-1", "noisy"), lambda: store.write("voter-1", "noisy", OTHER, SCHEMA, side)):
+        with pytest.raises(EvidenceBroken, match="nothing was burnt. .*Restore it.*steps burn voter-1"):
+            draw_again()
+    assert store.ledger.entries() == before
+    (store._path(side, "voter-1", "noisy", reference.id)).write_bytes(whole)
+    assert store.find("voter-1", "noisy") == reference, "restored, it goes on"
+    _lose(_file(store, reference), how)
+    store.ledger.burn("voter-1", "its disk is lost")
     assert store.find("voter-1", "noisy") is None
     with pytest.raises(SpecError, match="is burnt"):
         store.write("voter-1", "noisy", OTHER, SCHEMA, side)
@@ -103,7 +110,7 @@ def test_a_lost_draw_burns_its_charge_and_a_new_one_draws_anew(store, ask, side,
     assert store.ledger.account("youth").charged == 2 * 10**8
 
 
-def test_lost_cells_are_made_again_before_a_draw_and_burn_the_charge_after_it(store):
+def test_lost_cells_are_counted_again_before_and_after_a_draw(store):
     cells = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
     _file(store, cells).unlink()
     assert store.find("voter-1", "cells") is None
@@ -111,19 +118,70 @@ def test_lost_cells_are_made_again_before_a_draw_and_burn_the_charge_after_it(st
     store.write("voter-1", "noisy", OTHER, SCHEMA, "public")
     assert store.find("voter-1", "cells") == cells
     _file(store, cells).unlink()
-    with pytest.raises(EvidenceBroken, match="burnt"):
-        store.find("voter-1", "cells")
+    assert store.find("voter-1", "cells") is None and store.ledger.state("voter-1") == "drawn"
 
 
-def test_a_published_release_is_not_burnt_by_a_lost_file(store):
+@pytest.mark.parametrize("how", ["missing", "truncated", "flipped"])
+def test_what_follows_from_a_draw_is_made_again_and_the_ledger_says_so(store, how):
+    first = store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False)
+    _lose(_file(store, first), how)
+    assert store.find("voter-1", "synthetic-1", drawn=False) is None
+    again = store.write("voter-1", "synthetic-1", OTHER, SCHEMA, "public", drawn=False)
+    assert again.id != first.id and store.find("voter-1", "synthetic-1", drawn=False) == again
+    assert store.read(again) == OTHER.cast(SCHEMA) and store.ledger.sealed("voter-1", "synthetic-1").details["remade"] == 1
+    with pytest.raises(EvidenceBroken, match="not sealed"):
+        store.read(first)
+    assert store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False) == again, "made again once, not twice"
+
+
+@pytest.mark.parametrize("how", ["missing", "flipped"])
+def test_what_is_made_again_to_the_byte_is_put_back_without_a_word(store, how):
+    first = store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False)
+    before = store.ledger.entries()
+    _lose(_file(store, first), how)
+    assert store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False) == first
+    assert store.read(first) == TABLE.cast(SCHEMA) and store.ledger.entries() == before
+
+
+def test_sets_of_counts_that_were_made_again_are_made_again_too(store):
+    counts = store.write("voter-1", "consistent-counts", TABLE, SCHEMA, "public", drawn=False)
+    rows = store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False)
+    assert store.find("voter-1", "synthetic-1", drawn=False) == rows
+    _file(store, counts).unlink()
+    store.write("voter-1", "consistent-counts", OTHER, SCHEMA, "public", drawn=False)
+    assert store.find("voter-1", "synthetic-1", drawn=False) is None
+    again = store.write("voter-1", "synthetic-1", TABLE, SCHEMA, "public", drawn=False)
+    assert again.id != rows.id and store.find("voter-1", "synthetic-1", drawn=False) == again
+
+
+def test_what_a_person_approved_is_not_replaced_by_something_else(store, ask):
+    store.ledger.charge(ask("waits", context={"approval": "required"}))
+    rows = store.write("waits", "synthetic-1", TABLE, SCHEMA, "public", drawn=False)
+    store.ledger.decide("waits", "approve", "ada", "fine")
+    _file(store, rows).unlink()
+    with pytest.raises(EvidenceBroken, match="nothing was burnt"):
+        store.find("waits", "synthetic-1", drawn=False)
+    with pytest.raises(EvidenceBroken, match="nothing was burnt"):
+        store.write("waits", "synthetic-1", OTHER, SCHEMA, "public", drawn=False)
+
+
+def test_what_is_published_is_put_back_from_its_bundle_and_from_nothing_else(store):
     noisy = store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
     cells = store.write("voter-1", "cells", TABLE, SCHEMA, "confidential")
     store.ledger.publish("voter-1", "manifest")
     _file(store, cells).unlink()
     assert store.find("voter-1", "cells") is None
+    whole = _file(store, noisy).read_bytes()
     _file(store, noisy).unlink()
+    for drawn in (True, False):
+        with pytest.raises(EvidenceBroken, match="is published and stays so"):
+            store.find("voter-1", "noisy", drawn)
+    (bundle := store.home.public / "voter-1").mkdir()
+    (bundle / "noisy.parquet").write_bytes(whole[:-1] + b"x")
     with pytest.raises(EvidenceBroken, match="is published and stays so"):
         store.find("voter-1", "noisy")
+    (bundle / "noisy.parquet").write_bytes(whole)
+    assert store.find("voter-1", "noisy") == noisy and store.read(noisy) == TABLE.cast(SCHEMA)
     assert store.ledger.state("voter-1") == "published"
 
 
@@ -244,6 +302,7 @@ def test_a_full_disk_leaves_nothing_and_names_the_folder(store, monkeypatch, cal
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     (store.home.staging / "voter-1" / "noisy").mkdir(parents=True)
+    secret_key(store.home, "artifacts")
     with monkeypatch.context() as patch:
         patch.setattr(os, call, full)
         with pytest.raises(InfrastructureFault, match="staging/voter-1.*No space left"):

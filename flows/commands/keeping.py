@@ -1,0 +1,115 @@
+"""Looking after a home: how it stands, what may be forgotten, its keys, its backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from flows.commands.answers import Answered, answers, home, wishes
+
+PASSPHRASE = click.option(
+    "--passphrase-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Its first line encrypts the keys; without it, a terminal asks.",
+)
+WHY = click.option("--why", required=True, help="The reason, kept in the ledger.")
+
+
+@click.command()
+@answers
+def status() -> Answered:
+    """Releases running, waiting and stopped, exact counts lying about, and whether ledger, anchor and home are sound."""
+    from flows.output import keeping
+    from tasks.stages.status import status as look
+
+    return look(home()), keeping.show_status
+
+
+@click.command()
+@click.argument("name", required=False)
+@answers
+def forget(name: str | None) -> Answered:
+    """Delete exact counts that no run is using: of release NAME, or of all. Whoever runs it again counts again."""
+    from flows.output import keeping
+    from tasks.stages.forget import forget_leftovers
+
+    return forget_leftovers(home(), name), keeping.show_forgotten
+
+
+@click.command()
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@PASSPHRASE
+@answers
+def backup(out: Path, passphrase_file: Path | None) -> Answered:
+    """Write the ledger, the anchor, keys (encrypted), sealed artifacts and bundles to OUT, while runs may go on."""
+    from flows.output import keeping
+    from tasks.stores.backup import back_up
+
+    return back_up(home(), out, _passphrase(passphrase_file, new=True)), keeping.show_backup
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@PASSPHRASE
+@answers
+def restore(file: Path, passphrase_file: Path | None) -> Answered:
+    """Bring a backup back into --home, which must be new. Refused where a charge would be forgotten."""
+    from flows.output import keeping
+    from tasks.stages.restore import restore as bring_back
+
+    return bring_back(home(), file, _passphrase(passphrase_file)), keeping.show_restored
+
+
+def _passphrase(file: Path | None, new: bool = False) -> str:
+    if file is not None:
+        return file.read_text(encoding="utf-8").split("\n", 1)[0].removesuffix("\r")
+    asked: str = click.prompt("Passphrase of the keys", hide_input=True, confirmation_prompt=new, err=True)
+    return asked
+
+
+@click.group()
+@wishes
+def keys() -> None:
+    """The key that signs releases, and its history."""
+
+
+@keys.command("show")
+@answers
+def show_keys() -> Answered:
+    """The public key, and every change of it."""
+    from flows.output import keeping
+
+    return keeping.key_history(home()), keeping.show_keys
+
+
+@keys.command()
+@WHY
+@click.option("--revoke", is_flag=True, help="The old key is not to be trusted any more: what it signed no longer verifies.")
+@answers
+def rotate(why: str, revoke: bool) -> Answered:
+    """Sign with a new key from now on. The old one signs it, so that whoever has either verifies both's releases."""
+    from flows.output import keeping
+    from tasks.stages.audit import must_be_current_ledger
+    from tasks.stores.rotation import rotate as change
+
+    place = home()
+    change(place, must_be_current_ledger(place), why, revoke)
+    return keeping.key_history(place), keeping.show_keys
+
+
+@keys.command()
+@WHY
+@answers
+def replace(why: str) -> Answered:
+    """Make keys anew that are lost and have no backup. Releases under way may have to be abandoned."""
+    from flows.output import keeping
+    from tasks.stages.audit import must_be_current_ledger
+    from tasks.stores.rotation import replace as make_anew
+
+    place = home()
+    make_anew(place, must_be_current_ledger(place), why)
+    return keeping.key_history(place), keeping.show_keys
+
+
+COMMANDS = (status, forget, backup, restore, keys)

@@ -1,0 +1,74 @@
+"""What the commands that look after a home answer, and print for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.output.terminal import MOST_PROBLEMS, _say
+from schemas.notices import Notice
+from tasks.stores.acts import homes
+from tasks.stores.home import Home
+from tasks.stores.identity import public_hex
+from tasks.stores.keys import SIGNING, SIGNING_PUBLIC
+from tasks.stores.ledger import open_ledger
+
+
+def notice(said: Notice) -> dict[str, Any]:
+    return said.model_dump(mode="json", exclude_none=True) | {"sentence": said.sentence}
+
+
+def show_notice(answer: dict[str, Any]) -> None:
+    _say(
+        f"{answer['release']} {answer['sentence']}", "its bundle stays, with a signed notice (notice.html); so does its charge"
+    )
+
+
+def show_forgotten(answer: dict[str, list[str]]) -> None:
+    _say(*(f"{name}: exact counts deleted" for name in answer["forgotten"]))
+    _say(*(f"{name}: being run; its exact counts stay until it has ended" for name in answer["running"]))
+    if not any(answer.values()):
+        _say("no exact counts lie about")
+
+
+def show_status(answer: dict[str, Any]) -> None:
+    ledger, anchor = answer["ledger"], answer["anchor"]
+    _say(f"home     {answer['home']}", f"ledger   {ledger['name']}: {ledger['entries']:,} entries, head {ledger['head'][:12]}")
+    _say(f"anchor   {anchor['path']}: {anchor['heads']:,} heads" + (f", {anchor['torn']} torn line(s)" * bool(anchor["torn"])))
+    _say(f"public   {answer['public']:,} release(s)", *(f"running  {name}" for name in answer["running"]))
+    for kind in ("waiting", "stopped"):
+        _say(
+            *(
+                f"{kind:<8} {each['release']} ({each['state']} since {each['since'][:16]}): {each['next']}"
+                for each in answer[kind]
+            )
+        )
+    left = [each["release"] for each in answer["exact_counts"] if not each["running"]]
+    _say(*(f"counts   exact counts of {name} lie about and no run uses them: steps forget {name}" for name in left))
+    if answer["errors"]:
+        _say(f"errors   {answer['errors']} text(s) of errors under confidential/errors")
+    _say(*(f"problem: {problem}" for problem in answer["problems"][:MOST_PROBLEMS]))
+    _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): nothing must be released from here")
+
+
+def key_history(home: Home) -> dict[str, Any]:
+    """The public key, and what the ledger knows of those before."""
+    changes = [(entry, entry.details["link"]) for entry in homes(open_ledger(home)) if "link" in entry.details]
+    told = [{**link, "why": entry.details["why"], "actor": entry.actor} for entry, link in changes]
+    key = public_hex(home) if (home.keys / SIGNING).exists() else None
+    return {"key": key, "file": str(home.keys / SIGNING_PUBLIC), "history": told}
+
+
+def show_keys(answer: dict[str, Any]) -> None:
+    _say(f"key      {answer['key'] or 'none yet: the first release makes it'}", f"file     {answer['file']}")
+    for link in answer["history"]:
+        _say(
+            f"{link['date']} {link['kind']} by {link['actor']}: {link['previous'][:16]}… → {link['key'][:16]}… ({link['why']})"
+        )
+
+
+def show_backup(answer: dict[str, Any]) -> None:
+    _say(f"{answer['file']}: {answer['files']:,} files, ledger up to entry {answer['entries']:,}", *answer["notes"])
+
+
+def show_restored(answer: dict[str, Any]) -> None:
+    _say(f"{answer['home']}: {answer['files']:,} files, ledger up to entry {answer['entries']:,}", *answer["notes"])
