@@ -2,83 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any
 
 import click
 
-from flows.runtime.installation import must_be_installed_for
-from schemas.errors import EvidenceBroken, SpecError, StepsError
-
-if TYPE_CHECKING:
-    from tasks.stores.home import Home
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-Answer = dict[str, Any]  # one JSON object
-Answered = tuple[Answer, Callable[[Answer], None]]  # and how to print it for people
-
-
-@dataclass
-class Wishes:
-    """What the person wants of any command: where state lives, and whether a program reads the answer."""
-
-    home: str | None = None
-    as_json: bool = False
-
-
-def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    wishes = context.ensure_object(Wishes)
-    if value:
-        setattr(wishes, parameter.name, value)
-
-
-def _wishes(command: Callable[P, R]) -> Callable[P, R]:
-    """--home and --json, before or after the command's name."""
-    wish = functools.partial(click.option, callback=_wish, expose_value=False)
-    home = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
-    as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-    return home(as_json(command))
-
-
-def _answers(command: Callable[P, Answered]) -> Callable[P, None]:
-    """A command returns its answer and how to print it for people; our errors become exit codes."""
-
-    @click.pass_context
-    @functools.wraps(command)
-    def run(context: click.Context, /, *arguments: P.args, **options: P.kwargs) -> None:
-        wishes = context.ensure_object(Wishes)
-        try:
-            must_be_installed_for(context.command_path.partition(" ")[2])
-            answer, show = command(*arguments, **options)
-        except StepsError as error:
-            _refuse(str(error), error.exit_code, wishes.as_json)
-            context.exit(error.exit_code)
-        if wishes.as_json:
-            click.echo(json.dumps(answer, ensure_ascii=False))
-        else:
-            show(answer)
-        context.exit(EvidenceBroken.exit_code if answer.get("ok") is False else 0)
-
-    return _wishes(run)
-
-
-def _refuse(why: str, exit_code: int, as_json: bool) -> None:
-    """The text for people on standard error, and for a program as JSON on standard output."""
-    click.echo(f"steps: {why}", err=True)
-    if as_json:
-        click.echo(json.dumps({"error": why, "exit_code": exit_code}, ensure_ascii=False))
-
-
-def _home() -> Home:
-    from tasks.stores.home import Home
-
-    return Home.from_environment(click.get_current_context().ensure_object(Wishes).home)
+from flows.people import keys, people
+from flows.runtime.answers import Answered
+from flows.runtime.answers import answers as _answers
+from flows.runtime.answers import home as _home
+from flows.runtime.answers import wishes as _wishes
+from schemas.errors import SpecError
 
 
 @click.group()
@@ -86,6 +20,9 @@ def _home() -> Home:
 def main() -> None:
     """Release differentially private synthetic microdata, within a budget that cannot be overspent."""
 
+
+main.add_command(people)
+main.add_command(keys)
 
 PERIOD = click.option("--period", metavar="PERIOD", help="2026q4, 2026-11 or 2026: fills {year}, {quarter}, {month}.")
 SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_type=Path))
@@ -131,20 +68,23 @@ def budget() -> None:
 @click.option("--why", required=True, help="The reason, kept in the ledger.")
 @click.option("--neighbours", type=click.Choice(["add_remove", "substitute"]), default="add_remove", show_default=True)
 @click.option("--unit", default="person", show_default=True, help="Whose privacy the budget protects.")
+@click.option("--key", help="A name for this grant, made once.  [default: from its amount and reason]")
 @_answers
-def grant(population: str, epsilon: str | None, rho: str | None, delta: str | None, **terms: str) -> Answered:
-    """Add EPSILON, or --rho, to what may be spent on POPULATION. Cannot be undone; the first grant fixes which of the two."""
+def grant(population: str, epsilon: str | None, rho: str | None, delta: str | None, **terms: Any) -> Answered:
+    """Add EPSILON, or --rho, to what may be spent on POPULATION. Cannot be undone; the first grant fixes which of the two.
+
+    Run again, it finds the grant and adds nothing: a second equal one has another reason, or a --key of its own.
+    """
     from flows.output import json_views, terminal
     from schemas.budget import parse_grant
-    from tasks.stores.ledger import open_ledger
+    from tasks.stages.grant import grant as grant_once
 
     try:
         asked = parse_grant(epsilon, rho, delta)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
-    ledger = open_ledger(_home())
-    ledger.grant(population, asked.nanos, **terms, measure=asked.measure, delta=asked.delta)
-    return json_views.account(ledger.account(population)), terminal.account
+    account, found = grant_once(_home(), population, asked, **terms)
+    return json_views.account(account) | ({"found": json_views.entry(found)} if found else {}), terminal.account
 
 
 @budget.command()
@@ -185,6 +125,17 @@ def verify_ledger() -> Answered:
     from tasks.stages.audit import check_ledger
 
     return findings(check_ledger(_home())), terminal.findings
+
+
+@budget.command("anchor")
+@click.option("--why", required=True, help="The reason, kept in the ledger.")
+@_answers
+def new_anchor(why: str) -> Answered:
+    """Begin a new anchor at the ledger's head, where the old one is lost or moved on purpose."""
+    from flows.output import terminal
+    from tasks.stages.grant import begin_anchor
+
+    return begin_anchor(_home(), why), terminal.anchored
 
 
 def _decision(verdict: str, text: str) -> None:

@@ -21,16 +21,20 @@ NAMES = {1: ("0.1.0", "finished"), 2: ("0.2.0.dev0-pure", "two-populations")}  #
 
 def unpack_old(version: int, place: Path) -> Home:
     """A home with a SQLite ledger whose tables are of this version."""
-    release, name = NAMES[version]
+    release, name = NAMES[min(version, max(NAMES))]
     with tarfile.open(FROZEN / release / "homes" / f"{name}.tar.gz") as archive:
         archive.extractall(place, filter="tar")
-    return Home(place / name / "home")
+    home = Home(place / name / "home")
+    if version not in NAMES:
+        with sql.create_engine(f"sqlite:///{home.ledger_file}", poolclass=sql.NullPool).begin() as connection:
+            make_tables(connection, version, max(NAMES))
+    return home
 
 
-def make_tables(connection: sql.Connection, version: int) -> None:
-    """Tables of this version, by the steps that lead to it."""
+def make_tables(connection: sql.Connection, version: int, after: int | None = None) -> None:
+    """Tables of this version, by the steps that lead to it from the one before, or from none."""
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
-    for step in reversed([*scripts.iterate_revisions(str(version), "base")]):
+    for step in reversed([*scripts.iterate_revisions(str(version), str(after) if after else "base")]):
         step.module.upgrade(Operations(MigrationContext.configure(connection)))
 
 

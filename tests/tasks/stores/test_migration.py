@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 
 from schemas.errors import BudgetRefused, EvidenceBroken, InfrastructureFault, SpecError, StepsError
 from tasks.stores import database, migrations
-from tasks.stores.database import ENTRIES, META, version_of
+from tasks.stores.database import ENTRIES, META, SCHEMA_VERSION, version_of
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
 from tests.tasks.stores import children
@@ -24,7 +24,7 @@ from tests.tasks.stores.old_ledgers import copy_to_postgresql, make_tables, unpa
 ONE = 10**9
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, 3])
 def version(request: pytest.FixtureRequest) -> int:
     return request.param
 
@@ -60,7 +60,7 @@ def test_reading_leaves_an_old_ledger_as_it_is(old_home: Home, version: int):
     before = raw_entries(ledger)
     assert ledger.verify(ledger.anchor) == [] and ledger.accounts() and ledger.releases()
     assert {account.measure for account in ledger.accounts()} == {"pure"}
-    assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, False, before)
+    assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, version >= 3, before)
 
 
 def test_the_first_new_entry_migrates_and_changes_no_old_one(old_home: Home):
@@ -68,7 +68,7 @@ def test_the_first_new_entry_migrates_and_changes_no_old_one(old_home: Home):
     before, raw, anchored = ledger.entries(), raw_entries(ledger), ledger.anchor.read().heads
     accounts, heads = ledger.accounts(), [entry.hash for entry in ledger.entries()]
     ledger.grant("youth", ONE, "pilot", measure="zcdp")
-    assert (version_in(ledger), has_measure(ledger)) == (3, True)
+    assert (version_in(ledger), has_measure(ledger)) == (SCHEMA_VERSION, True)
     assert ledger.entries()[:-1] == before and raw_entries(ledger)[:-1] == raw
     assert [entry.hash for entry in ledger.entries()][:-1] == heads
     assert [account for account in ledger.accounts() if account.population != "youth"] == accounts
@@ -87,14 +87,14 @@ def test_what_is_refused_or_was_said_before_migrates_nothing(old_home: Home, ver
     with pytest.raises(BudgetRefused):
         ledger.charge(ask(nanos=ONE))
     assert ledger.evaluated("poll-1") in ledger.entries()
-    assert (version_in(ledger), has_measure(ledger)) == (version, False)
+    assert (version_in(ledger), has_measure(ledger)) == (version, version >= 3)
 
 
 def _must_refuse_to_migrate(ledger: Ledger, version: int, why: str) -> None:
     before, anchored = raw_entries(ledger), ledger.anchor.path.read_bytes() if ledger.anchor.path.exists() else None
     with pytest.raises(EvidenceBroken, match=f"(?s){why}.*It was not migrated, and nothing was written.*budget verify"):
         ledger.grant("town", ONE, "more")
-    assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, False, before)
+    assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, version >= 3, before)
     assert anchored == (ledger.anchor.path.read_bytes() if ledger.anchor.path.exists() else None)
 
 
@@ -140,7 +140,7 @@ def test_a_migration_killed_before_any_statement_or_fsync_loses_nothing_and_is_d
     assert len(lives) > 12, "the children hardly ran; the test shows nothing"
     for life in lives[:-1]:
         assert life == {"version": version, "entries": len(before), "problems": []}
-    assert lives[-1] == {"version": 3, "entries": len(before) + 1, "problems": []}
+    assert lives[-1] == {"version": SCHEMA_VERSION, "entries": len(before) + 1, "problems": []}
     ledger = open_ledger(old_home)
     ledger.grant(children.POPULATION, ONE, "migration", key="migration", measure="zcdp")
     assert ledger.entries()[:-1] == before and ledger.verify(ledger.anchor) == []
@@ -151,7 +151,11 @@ def test_many_processes_that_write_to_an_old_ledger_at_once_migrate_it_once(old_
     before = open_ledger(old_home).entries()
     assert children.run("migrate_at_once", old_home, processes=12) == ["granted"] * 12
     ledger = open_ledger(old_home)
-    assert version_in(ledger) == 3 and ledger.entries()[: len(before)] == before and ledger.verify(ledger.anchor) == []
+    assert (
+        version_in(ledger) == SCHEMA_VERSION
+        and ledger.entries()[: len(before)] == before
+        and ledger.verify(ledger.anchor) == []
+    )
     assert len(ledger.entries()) == len(before) + 12
 
 
@@ -177,10 +181,10 @@ def test_an_account_that_does_not_own_the_tables_is_told_who_must_migrate_them(
         ) as told:
             ledger.grant("town", ONE, "more")
         assert not isinstance(told.value, InfrastructureFault), "running again would give the same answer"
-        assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, False, before)
+        assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, version >= 3, before)
         open_ledger(owner).grant("town", ONE, "by the owner")
         ledger.grant("town", ONE, "by the guest, who may write once the tables are new")
-        assert version_in(ledger) == 3 and len(raw_entries(ledger)) == len(before) + 2
+        assert version_in(ledger) == SCHEMA_VERSION and len(raw_entries(ledger)) == len(before) + 2
     finally:
         run_on(owner, "DROP OWNED BY guest")
         run_on(owner, "DROP ROLE guest")
