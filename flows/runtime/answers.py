@@ -30,7 +30,7 @@ class Wishes:
 
     home: str | None = None
     as_json: bool = False
-    key: str | None = None
+    signer: str | None = None
 
 
 def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -44,8 +44,8 @@ def wishes(command: Callable[P, R]) -> Callable[P, R]:
     wish = functools.partial(click.option, callback=_wish, expose_value=False)
     at = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
     as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-    key = wish("--as", "key", metavar="FILE", help="Whose private key signs (or STEPS_KEY).")
-    return at(as_json(key(command)))
+    signer = wish("--as", "signer", metavar="FILE", help="Whose private key signs (or STEPS_KEY).")
+    return at(as_json(signer(command)))
 
 
 def answers(command: Callable[P, Answered]) -> Callable[P, None]:
@@ -83,4 +83,4 @@ def home() -> Home:
 
     wishes = click.get_current_context().ensure_object(Wishes)
     found = Home.from_environment(wishes.home)
-    return replace(found, key_file=Path(wishes.key).absolute()) if wishes.key else found
+    return replace(found, key_file=Path(wishes.signer).absolute()) if wishes.signer else found

@@ -60,13 +60,13 @@ def disk_faults(place: Path) -> Iterator[None]:
         ) from None
 
 
-def must_have_room(folder: Path, least: int = LEAST_ROOM) -> None:
+def must_have_room(folder: Path) -> None:
     """A full disk is met at the door, not minutes later in the midst of a run."""
     with disk_faults(folder):
         free = shutil.disk_usage(folder).free
-    if free < least:
+    if free < LEAST_ROOM:
         raise InfrastructureFault(
-            f"{folder} has {free / 2**20:,.0f} MiB of room; a run needs {least / 2**20:,.0f} at least, for artifacts and "
+            f"{folder} has {free / 2**20:,.0f} MiB of room; a run needs {LEAST_ROOM // 2**20} at least, for artifacts and "
             "Prefect's records. Nothing was begun. Free space, then run again."
         )
 
