@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from flows.commands import keeping, taking_back
+from flows.commands import keeping, people, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -21,7 +21,7 @@ def main() -> None:
     """Release differentially private synthetic microdata, within a budget that cannot be overspent."""
 
 
-for _command in (*taking_back.COMMANDS, *keeping.COMMANDS):
+for _command in (*taking_back.COMMANDS, *keeping.COMMANDS, people.people):
     main.add_command(_command)
 
 
@@ -69,20 +69,23 @@ def budget() -> None:
 @click.option("--why", required=True, help="The reason, kept in the ledger.")
 @click.option("--neighbours", type=click.Choice(["add_remove", "substitute"]), default="add_remove", show_default=True)
 @click.option("--unit", default="person", show_default=True, help="Whose privacy the budget protects.")
+@click.option("--key", help="A name for this grant, made once.  [default: from its amount and reason]")
 @_answers
-def grant(population: str, epsilon: str | None, rho: str | None, delta: str | None, **terms: str) -> Answered:
-    """Add EPSILON, or --rho, to what may be spent on POPULATION. Cannot be undone; the first grant fixes which of the two."""
+def grant(population: str, epsilon: str | None, rho: str | None, delta: str | None, **terms: Any) -> Answered:
+    """Add EPSILON, or --rho, to what may be spent on POPULATION. Cannot be undone; the first grant fixes which of the two.
+
+    Run again, it finds the grant and adds nothing: a second equal one has another reason, or a --key of its own.
+    """
     from flows.output import json_views, terminal
     from schemas.budget import parse_grant
-    from tasks.stores.ledger import open_ledger
+    from tasks.stages.grant import grant as grant_once
 
     try:
         asked = parse_grant(epsilon, rho, delta)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
-    ledger = open_ledger(_home())
-    ledger.grant(population, asked.nanos, **terms, measure=asked.measure, delta=asked.delta)
-    return json_views.account(ledger.account(population)), terminal.account
+    account, found = grant_once(_home(), population, asked, **terms)
+    return json_views.account(account) | ({"found": json_views.entry(found)} if found else {}), terminal.account
 
 
 @budget.command()
@@ -120,9 +123,21 @@ def verify_ledger() -> Answered:
     """Walk the chain; compare it with the anchor and with the heads in published manifests."""
     from flows.output import terminal
     from flows.output.findings import findings
-    from tasks.stages.audit import check_ledger
+    from tasks.stages.audit import check_ledger, notes_on_ledger
 
-    return findings(check_ledger(_home())), terminal.findings
+    problems = check_ledger(_home())
+    return findings(problems, [] if problems else notes_on_ledger(_home())), terminal.findings
+
+
+@budget.command("anchor")
+@click.option("--why", required=True, help="The reason, kept in the ledger.")
+@_answers
+def new_anchor(why: str) -> Answered:
+    """Begin a new anchor at the ledger's head, where the old one is lost or moved on purpose."""
+    from flows.output import terminal
+    from tasks.stages.grant import begin_anchor
+
+    return begin_anchor(_home(), why), terminal.anchored
 
 
 def _decision(verdict: str, text: str) -> None:

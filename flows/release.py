@@ -29,9 +29,10 @@ from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release
 from tasks.specs import load_release, refusals_naming
 from tasks.stages.audit import must_be_current
-from tasks.stages.charge import must_be_payable
+from tasks.stages.charge import must_be_payable, must_be_signable
 from tasks.stages.finished import Finished, find_finished
 from tasks.stages.references import PlanReference
+from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 from tasks.stores.running import running
 
@@ -67,6 +68,7 @@ def release(release: str, home: str | None = None, period: str | None = None) ->
 
 
 def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
+    must_have_room(home.folder)
     must_be_current(home)
     asked = _load(path, period)
     ui_artifacts.tag_run(asked)
@@ -77,6 +79,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
         must_be_payable(home, planned)
+        must_be_signable(home, asked)
         validate(home, asked)
         cells = discretize(home, asked)
         try:

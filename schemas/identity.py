@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import rfc8785
@@ -28,6 +29,16 @@ def canonical(value: Any) -> str:
     '{"a":[1,"ε"],"b":"2000000000000000000"}'
     """
     return rfc8785.dumps(_writable(value)).decode()
+
+
+def canonical_flat(value: Mapping[str, str | int | None]) -> str:
+    """`canonical` of one level of texts and whole numbers, by the encoder in C: a ledger hashes thousands of them.
+
+    >>> canonical_flat({"b": 2 * 10**18, "a": "ε"}) == canonical({"b": 2 * 10**18, "a": "ε"})
+    True
+    """
+    large = {key: str(part) for key, part in value.items() if isinstance(part, int) and abs(part) > LARGEST_WHOLE}
+    return json.dumps({**value, **large}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def canonical_1(value: Any) -> str:

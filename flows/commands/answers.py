@@ -1,11 +1,12 @@
-"""What every command shares: where state lives, an answer for people or for a program, and errors as exit codes."""
+"""How a command answers: for people or as JSON, with our errors as exit codes; and what a person may wish of any command."""
 
 from __future__ import annotations
 
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
@@ -25,24 +26,26 @@ Answered = tuple[Answer, Callable[[Answer], None]]  # and how to print it for pe
 
 @dataclass
 class Wishes:
-    """What the person wants of any command: where state lives, and whether a program reads the answer."""
+    """What the person wants of any command: where state lives, who acts, and whether a program reads the answer."""
 
     home: str | None = None
     as_json: bool = False
+    signer: str | None = None
 
 
 def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    wanted = context.ensure_object(Wishes)
+    wishes = context.ensure_object(Wishes)
     if value:
-        setattr(wanted, parameter.name, value)
+        setattr(wishes, parameter.name, value)
 
 
 def wishes(command: Callable[P, R]) -> Callable[P, R]:
-    """--home and --json, before or after the command's name."""
+    """--home, --json and --as, before or after the command's name."""
     wish = functools.partial(click.option, callback=_wish, expose_value=False)
-    where = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
+    at = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
     as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-    return where(as_json(command))
+    signer = wish("--as", "signer", metavar="FILE", help="Whose private key signs (or STEPS_KEY).")
+    return at(as_json(signer(command)))
 
 
 def answers(command: Callable[P, Answered]) -> Callable[P, None]:
@@ -51,14 +54,14 @@ def answers(command: Callable[P, Answered]) -> Callable[P, None]:
     @click.pass_context
     @functools.wraps(command)
     def run(context: click.Context, /, *arguments: P.args, **options: P.kwargs) -> None:
-        wanted = context.ensure_object(Wishes)
+        wishes = context.ensure_object(Wishes)
         try:
             must_be_installed_for(context.command_path.partition(" ")[2])
             answer, show = command(*arguments, **options)
         except StepsError as error:
-            _refuse(str(error), error.exit_code, wanted.as_json)
+            _refuse(str(error), error.exit_code, wishes.as_json)
             context.exit(error.exit_code)
-        if wanted.as_json:
+        if wishes.as_json:
             click.echo(json.dumps(answer, ensure_ascii=False))
         else:
             show(answer)
@@ -75,7 +78,9 @@ def _refuse(why: str, exit_code: int, as_json: bool) -> None:
 
 
 def home() -> Home:
-    """Where state lives, as this command was told."""
+    """Where the command works, and with whose key."""
     from tasks.stores.home import Home
 
-    return Home.from_environment(click.get_current_context().ensure_object(Wishes).home)
+    wishes = click.get_current_context().ensure_object(Wishes)
+    found = Home.from_environment(wishes.home)
+    return replace(found, key_file=Path(wishes.signer).absolute()) if wishes.signer else found

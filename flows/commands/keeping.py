@@ -71,7 +71,7 @@ def _passphrase(file: Path | None, new: bool = False) -> str:
 @click.group()
 @wishes
 def keys() -> None:
-    """The key that signs releases, and its history."""
+    """Keys with which people sign (new); the key that signs releases, and its history."""
 
 
 @keys.command("show")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
@@ -21,13 +23,30 @@ MOST_PROBLEMS = 20  # shown in a terminal
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
     return table
 
 
 def _say(*lines: str) -> None:
     for line in lines:
         _console.print(line, markup=False)
+
+
+def say(*lines: str) -> None:
+    """Lines as they are: what a name holds is never read as markup."""
+    _say(*lines)
+
+
+def shown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    table = _table(*columns)
+    for row in rows:
+        _row(table, *row)
+    _console.print(table)
+
+
+def _row(table: Table, *cells: str) -> None:
+    """A row whose cells are shown as they are: `[/x]` in a name is no markup."""
+    table.add_row(*(Text(cell) for cell in cells))
 
 
 def _time(at: str) -> str:
@@ -44,7 +63,7 @@ def plan(answer: dict[str, Any]) -> None:
     for row in sketch["rows"]:
         scale = "" if row["scale"] is None else f"{row['scale']:,.4g}"
         error = f"± {row['expected_error']:,.4g}"
-        table.add_row(str(row["number"]), row["what"], row["nodes"], row["share"], scale, error)
+        _row(table, str(row["number"]), row["what"], row["nodes"], row["share"], scale, error)
     _say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
@@ -135,6 +154,16 @@ def outcome(answer: dict[str, Any]) -> None:
 
 def account(answer: dict[str, Any]) -> None:
     accounts({"accounts": [answer]})
+    if (found := answer.get("found")) is not None:
+        _say(
+            f"nothing was added: entry {found['seq']} of {_time(found['at'])} granted the same, for the same reason. A second "
+            "equal grant has another reason (--why), or a key of its own (--key NAME)"
+        )
+
+
+def anchored(answer: dict[str, Any]) -> None:
+    state = "begins" if answer["new"] else "lacks nothing; it stays as it is, and ends"
+    _say(f"{answer['anchor']} {state} at entry {answer['entry']}")
 
 
 def accounts(answer: dict[str, Any]) -> None:
@@ -142,7 +171,7 @@ def accounts(answer: dict[str, Any]) -> None:
     table = _table("population", *amounts, "neighbours", "unit", "in", right=amounts)
     for each in answer["accounts"]:
         shown = (_with_epsilon(each, name) for name in amounts)
-        table.add_row(each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
+        _row(table, each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
     _console.print(table if answer["accounts"] else "no grants yet")
 
 
@@ -164,7 +193,7 @@ def entries(answer: dict[str, Any]) -> None:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
         amount, symbol = each["epsilon"] or each["rho"], MEASURES[each["measure"]].symbol if each["population"] else ""
         cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
-        table.add_row(str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
+        _row(table, str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
 
 
@@ -172,7 +201,7 @@ def releases(answer: dict[str, Any]) -> None:
     table = _table("release", "state", "charged", "population", "by", "at", "approved by", right=("charged",))
     for each in answer["releases"]:
         place = (each["population"], each["actor"], _time(each["at"]), each["approver"] or "")
-        table.add_row(each["release"], each["state"], _charged(each), *place)
+        _row(table, each["release"], each["state"], _charged(each), *place)
     _console.print(table if answer["releases"] else "no releases yet")
 
 
@@ -216,7 +245,7 @@ def evaluation(answer: dict[str, Any]) -> None:
     for measure in measures.MEASURES.entries():
         for name, value in answer[measure.name].items():
             if isinstance(value, float):
-                table.add_row(f"{measure.name} {name}", f"{value:.4g}")
+                _row(table, f"{measure.name} {name}", f"{value:.4g}")
     _console.print(table)
     if answer["regression"]:
         _regression(answer["regression"])
@@ -224,13 +253,11 @@ def evaluation(answer: dict[str, Any]) -> None:
 
 def _regression(answer: dict[str, Any]) -> None:
     """Coefficient by coefficient, both intervals and how far they overlap."""
-    from rich.markup import escape
-
     numbers = ("original", "synthetic", "overlap")
     table = _table("coefficient", *numbers, "", right=numbers)
     for each in answer["coefficients"]:
-        intervals = (escape(_interval(each[name])) for name in ("original", "synthetic"))
-        table.add_row(escape(each["name"]), *intervals, _share(each["overlap"]), "separated" if each["separated"] else "")
+        intervals = (_interval(each[name]) for name in ("original", "synthetic"))
+        _row(table, each["name"], *intervals, _share(each["overlap"]), "separated" if each["separated"] else "")
     _say("", f"{answer['model']}   ({answer['kind']}; {answer['m']} set(s), {answer['sets']}; 95% intervals)")
     _console.print(table)
     mean, rest = (_share(answer[name]) for name in ("mean_overlap", "mean_overlap_without_separated"))

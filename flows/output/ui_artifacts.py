@@ -52,6 +52,16 @@ def trail_of_run() -> dict[str, Any]:
     return {"flow_run": str(runtime.flow_run.id), "deployment": runtime.deployment.id, "versions": versions}
 
 
+def ask_for_signatures(name: str, folder: Path, who: str) -> None:
+    """What to do about a release that waits, where people are registered: nothing that is typed here decides."""
+    text = (
+        f"**{name}** waits. What would be published lies in `{folder}`: see `index.html` and `manifest.json`.\n\n"
+        f'{who}\n\n    steps approve {name} --as FILE\n    steps reject {name} --as FILE --why "…"\n\n'
+        "The run goes on by itself where PREFECT_API_URL is set; otherwise resume it here afterwards."
+    )
+    create_markdown_artifact(text, key=_key("approval", name), description=f"who has to approve {name}, and how")
+
+
 def show_plan(home: Home, plan: PlanReference) -> None:
     """The plan as a table and as a picture; numbers as text, as they were computed."""
     planned = load_plan(Store(home), plan)

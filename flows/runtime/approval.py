@@ -9,11 +9,13 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.flow_runs import resume_flow_run, suspend_flow_run
 from prefect.input import RunInput
 
+from flows.output import ui_artifacts
 from schemas.errors import SpecError, WaitingForApproval
 from schemas.spec.release import Release
 from tasks.stages.decide import decide
 from tasks.stages.publish import preview_release
 from tasks.stages.references import PlanReference
+from tasks.stores.approvals import lacking
 from tasks.stores.artifacts import Reference
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -32,13 +34,19 @@ def wait_for_decision(home: Home, release: Release, plan: PlanReference, public:
     if release.spec.approval == "none":
         return
     ledger = open_ledger(home)
-    if ledger.decision(release.name) is None:
+    while ledger.decision(release.name) is None:
         folder = preview_release(home, release, plan, public)
+        signed = ledger.people().are_registered
+        more = f" {lacking(ledger.entries(release=release.name))}, each signing with --as FILE." if signed else ""
         if runtime.deployment.id is None:
             raise WaitingForApproval(
                 f'release "{release.name}" waits for approval; nothing is published. Look at {folder / "index.html"}, then '
-                f"say: steps approve {release.name} (or reject), and run it again."
+                f"say: steps approve {release.name} (or reject), and run it again.{more}"
             )
+        if signed:  # what a form says decides nothing: a signature does
+            ui_artifacts.ask_for_signatures(release.name, folder, more)
+            suspend_flow_run(timeout=None)
+            continue
         asked = f"Publish **{release.name}**? What would be published lies in `{folder}`: see `index.html` and `manifest.json`."
         answer = suspend_flow_run(wait_for_input=Decision.with_initial_data(description=asked), key="approval", timeout=None)
         decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)
@@ -53,5 +61,6 @@ def resume_waiting(name: str, approve: bool, who: str, why: str) -> bool:
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(flow_run_filter=waiting)
     for run in runs:
-        resume_flow_run(run.id, run_input={"approve": approve, "who": who, "why": why})
+        asks = run.state is not None and run.state.state_details.run_input_keyset is not None
+        resume_flow_run(run.id, run_input={"approve": approve, "who": who, "why": why} if asks else None)
     return bool(runs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 import threading
@@ -17,6 +16,7 @@ from flows.runtime.prefect_settings import quiet
 from flows.runtime.progress import shown_in_terminal
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.specs import load_release
+from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 
 PATIENCE = 10.0  # seconds for Prefect to record what has run
@@ -25,6 +25,9 @@ PATIENCE = 10.0  # seconds for Prefect to record what has run
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
     load_release(path, period)  # a bad spec dies at the door, before a server is started
+    must_have_room(home.folder)
+    if home.key_file is not None:
+        os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
     quiet(home.folder)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         try:
@@ -100,10 +103,16 @@ def _wait_for_records(stages: dict[str, Any]) -> None:
 def decide(home: Home, name: str, verdict: str, why: str) -> dict[str, Any]:
     """Records a person's decision, and lets a run that waits for it go on."""
     from tasks.stages.decide import decide as record
+    from tasks.stores.approvals import lacking
+    from tasks.stores.ledger import open_ledger
+    from tasks.stores.writing import account_name
 
-    who = getpass.getuser()
+    ledger = open_ledger(home)
+    who = ledger.me() or account_name()
     state = record(home, name, verdict, who, why)
     answer: dict[str, Any] = {"release": name, "state": state, "who": who}
+    if verdict == "approve" and state == "waiting":
+        return answer | {"next": f"{lacking(ledger.entries(release=name))} before it is published"}
     if verdict in ("approve", "reject") and _resume(home, name, verdict == "approve", who, why):
         return answer | {"next": "the run that waited for it goes on"}
     return answer | ({"next": "run it again to publish"} if state == "approved" else {})

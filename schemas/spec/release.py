@@ -6,14 +6,14 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
 from schemas.budget import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import KeyRefused, SpecError
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
-from schemas.spec.domain import NAME, Domain
+from schemas.spec.domain import NAME, Domain, Name
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
 from schemas.spec.yaml import Strict
 
@@ -96,6 +96,15 @@ class EvaluationSpec(Strict):
     )
 
 
+class Approval(Strict):
+    """How many registered people have to approve before publication, and which."""
+
+    required: Annotated[int, Field(ge=1, le=20)] = Field(description="How many have to approve, each with a key of their own.")
+    from_: tuple[Name, ...] = Field(
+        default=(), alias="from", description="Roles that may approve, such as `[board]`; `approver` where none is given."
+    )
+
+
 class ReleaseSpec(Strict):
     """One release: which data, which guarantee, which method."""
 
@@ -115,8 +124,10 @@ class ReleaseSpec(Strict):
         "plan says how wide their intervals will be, and refuses what cannot be had. Costs nothing.",
     )
     evaluation: EvaluationSpec = Field(default=EvaluationSpec(), description="The confidential comparison after publication.")
-    approval: Literal["none", "required"] = Field(
-        default="none", description="Whether a person decides before publication (`required`)."
+    approval: Literal["none", "required"] | Approval = Field(
+        default="none",
+        description="Whether a person decides before publication (`required`); or how many registered people, and which: "
+        "`{required: 2, from: [board]}`.",
     )
     formats: tuple[str, ...] = Field(
         default=("parquet",), description="Formats of the synthetic sets; `parquet` always, `csv` may be added."

@@ -8,7 +8,7 @@ from typing import Any, final
 
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from schemas.plan import Plan
-from schemas.spec.release import Release
+from schemas.spec.release import Approval, Release
 from steps_engine.domain.counting import Counts
 from tasks.stages.discretize import fingerprint
 from tasks.stages.plan import load_plan
@@ -18,6 +18,7 @@ from tasks.stores.charging import asked_by, must_have_a_price
 from tasks.stores.home import Home
 from tasks.stores.identity import make_keys, must_be_ours, register
 from tasks.stores.keys import secret_key
+from tasks.stores.people import APPROVER, OPERATOR
 
 
 class _Till(Enum):
@@ -59,16 +60,43 @@ def must_be_payable(home: Home, plan: PlanReference) -> None:
         must_have_a_price(asked_by(planned), account)
 
 
+def must_be_signable(home: Home, release: Release) -> None:
+    """Where people are registered: that an operator runs the release, and that others can approve it as it asks."""
+    ledger, asked = Store(home).ledger, release.spec.approval
+    people, me = ledger.people(), ledger.me()
+    if me is None:
+        if isinstance(asked, Approval):
+            raise SpecError(
+                f'release "{release.name}" asks for {asked.required} approval(s) by registered people, and nobody is '
+                "registered in this ledger. Nothing was charged. See: steps people add"
+            )
+        return
+    if me not in [person.name for person in people.having(OPERATOR)]:
+        raise SpecError(
+            f'"{me}" is no {OPERATOR} and cannot run release "{release.name}". Nothing was charged. See: steps people list'
+        )
+    roles = (asked.from_ if isinstance(asked, Approval) else ()) or (APPROVER,)
+    may = {person.name for person in people.having(*roles)}
+    needed = asked.required if isinstance(asked, Approval) else 1
+    if asked != "none" and (len(may) < needed or not may - {me}):
+        raise SpecError(
+            f'release "{release.name}" needs {needed} approval(s) by {" or ".join(roles)}, and not only by who runs it; '
+            f"registered so: {', '.join(sorted(may)) or 'nobody'}. Nothing was charged. See: steps people add"
+        )
+
+
 def charge(home: Home, release: Release, plan: PlanReference, cells: CellsReference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
-    store = Store(home)
+    store, asked = Store(home), release.spec.approval
     must_be_ours(home, store.ledger)
     make_keys(home)  # whoever cannot sign does not pay
     planned = load_plan(store, plan)
     counts = Counts.from_table(release.domain, store.read(cells))
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
+    approval = asked.model_dump(mode="json", by_alias=True) if isinstance(asked, Approval) else asked
     try:
-        paid = store.ledger.charge(asked_by(planned, found, {**context, "approval": release.spec.approval}))
+        must_be_signable(home, release)
+        paid = store.ledger.charge(asked_by(planned, found, {**context, "approval": approval}))
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise

@@ -29,6 +29,11 @@ class Anchor:
 
     path: Path
 
+    def must_be_writable(self) -> None:
+        """Looked at before an entry is written: one that could not be anchored is not written at all."""
+        with disk_faults(self.path):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600))
+
     def append(self, seq: int, digest: str) -> None:
         """Durable before it returns; a line that is there already is not repeated."""
         with disk_faults(self.path):
@@ -54,10 +59,26 @@ class Anchor:
         while line:
             line = line[os.write(descriptor, line) :]
 
+    def last(self) -> Anchored:
+        """The last heads, about fifty: all that a writer needs to compare, since each follows from those before it."""
+        with disk_faults(self.path):
+            if not self.path.exists():
+                os.stat(self.path.parent)  # a lost mount is a fault, and no lost anchor
+                return Anchored((), ())
+            with self.path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - TAIL))
+                tail = file.read()
+        return _parsed(tail if size <= TAIL else tail.partition(b"\n")[2])
+
     def read(self) -> Anchored:
         """All heads; an absent file has none."""
         with disk_faults(self.path):
-            text = self.path.read_bytes().decode("ascii", errors="replace") if self.path.exists() else ""
-        matches = {number: LINE.fullmatch(line) for number, line in enumerate(text.split("\n"), start=1) if line}
-        heads = tuple((int(match[1]), match[2]) for match in matches.values() if match)
-        return Anchored(heads, torn=tuple(number for number, match in matches.items() if match is None))
+            return _parsed(self.path.read_bytes() if self.path.exists() else b"")
+
+
+def _parsed(content: bytes) -> Anchored:
+    text = content.decode("ascii", errors="replace")
+    matches = {number: LINE.fullmatch(line) for number, line in enumerate(text.split("\n"), start=1) if line}
+    heads = tuple((int(match[1]), match[2]) for match in matches.values() if match)
+    return Anchored(heads, torn=tuple(number for number, match in matches.items() if match is None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from .home import Home
 
 SCHEMA_VERSION = 4  # the last of migrations/versions
 PATIENCE = 30.0  # seconds to wait for another writer
+MOST_PROBLEMS = 20  # told of a damaged file
+IN_DOUBT = (
+    "Whether the last entry was written is not known. Run the same again: an entry that is there is found, not written twice."
+)
 
 _METADATA = sql.MetaData()
 _BIG = sql.BigInteger().with_variant(sql.Integer, "sqlite")
@@ -67,10 +72,21 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sql.Connection]:
         with self._alone(), self._faults(), self.engine.connect() as connection:
-            with connection.execution_options(writes=True).begin():
+            transaction = connection.execution_options(writes=True).begin()
+            with transaction:
                 if self.lock is None:  # the row lock makes the chain serial across hosts
                     connection.execute(sql.select(META).with_for_update())
                 yield connection
+                with self._faults(IN_DOUBT):
+                    transaction.commit()
+
+    def problems(self) -> list[str]:
+        """Where the file contradicts itself: a broken page, or an index that leaves out or adds an entry."""
+        if self.lock is None:
+            return []
+        with self._faults(), self.engine.connect() as connection:
+            found = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_PROBLEMS})")]
+        return [f"the file {self.name} is damaged: {problem}" for problem in found if problem != "ok"]
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -81,19 +97,19 @@ class Database:
                 yield
 
     @contextmanager
-    def _faults(self) -> Iterator[None]:
+    def _faults(self, kept: str = "Nothing was written; run again later.") -> Iterator[None]:
         try:
             yield
         except exc.DBAPIError as error:
-            self._explain(error)
+            self._explain(error, kept)
 
-    def _explain(self, error: exc.DBAPIError) -> NoReturn:
+    def _explain(self, error: exc.DBAPIError, kept: str) -> NoReturn:
         # The statement and its values stay out of the message: exceptions are shown and stored elsewhere.
         said = (str(error.orig).splitlines() or [""])[0]
         if isinstance(error, exc.IntegrityError):
             text = f"the ledger {self.name} refused an entry that breaks its rules. Nothing was written; verify it."
             raise EvidenceBroken(text) from None
-        if type(error) is exc.DatabaseError:
+        if type(error) is exc.DatabaseError or _is_damage(error):
             text = f"{self.name} is not a readable ledger ({said}). Restore it from its newest backup."
             raise EvidenceBroken(text) from None
         if getattr(error.orig, "sqlstate", None) == _NOT_ALLOWED:
@@ -101,8 +117,14 @@ class Database:
             raise StepsError(
                 text + "The first entry of a newer version migrates the tables: their owner must write it."
             ) from None
-        text = f"the ledger {self.name} is busy, locked or out of reach ({said}). Nothing was written; run again later."
+        text = f"the ledger {self.name} is busy, locked or out of reach ({said}). {kept}"
         raise InfrastructureFault(text) from None
+
+
+def _is_damage(error: exc.DBAPIError) -> bool:
+    """SQLite's words for a broken page; text that is not UTF-8 comes from one too."""
+    primary = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    return primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error.orig)
 
 
 def open_database(home: Home, patience: float = PATIENCE) -> Database:
@@ -111,7 +133,29 @@ def open_database(home: Home, patience: float = PATIENCE) -> Database:
     is_empty = database.lock is not None and home.ledger_file.stat().st_size == 0
     if is_empty or not _is_made(database):
         _make(database)
+    if database.lock is not None:
+        _must_be_whole(database, home.ledger_file)
     return database
+
+
+_whole: dict[Path, tuple[int, ...]] = {}  # what each file looked like when it was last found whole
+
+
+def _must_be_whole(database: Database, path: Path) -> None:
+    """One flipped bit in an index hides a charge; a file that nobody changed since the last look is not looked at again."""
+    with disk_faults(path):
+        found = [each.stat() for each in (path, path.with_name(f"{path.name}-wal")) if each.exists()]
+    looks = tuple(number for each in found for number in (each.st_ino, each.st_size, each.st_mtime_ns))
+    if _whole.get(path) == looks:
+        return
+    if problems := database.problems():
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise EvidenceBroken(
+            f"{problems[0]}{more}. Nothing was written. Copy the file away first. If it is only an index that is wrong, "
+            f'sqlite3 {path} "REINDEX" makes it anew from the entries, and then steps budget verify must hold; otherwise '
+            "restore the newest backup."
+        )
+    _whole[path] = looks
 
 
 def _sqlite(path: Path, patience: float) -> Database:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from schemas.errors import SpecError
-from schemas.identity import canonical, chain_hash, digest, ledger_canonical_1, sha256
+from schemas.identity import canonical, canonical_flat, chain_hash, ledger_canonical_1, sha256
 from schemas.spec.domain import NAME
 
 ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
@@ -30,6 +30,9 @@ KINDS = (
 NO_HASH = "0" * 64  # what the first entry follows
 
 _SHOWN_1 = ("plan_hash", "spec_hash", "neighbours", "unit")  # of a body of format 1, what is hashed apart from the rest
+
+KINDS_OF_TRUST = ("person", "anchor")  # about who may act, and where heads are kept
+SIGNED = "signed"  # the part of a body that holds a person's signature over the rest
 
 Head = tuple[int, str]  # the number and the hash of an entry
 
@@ -109,9 +112,9 @@ class Entry:
         return self.seq, self.hash
 
     def says(self, draft: Draft) -> bool:
-        """Whether it is the draft's event, in whichever format it was written."""
-        same = (getattr(self, field.name) == getattr(draft, field.name) for field in fields(draft) if field.name != "body")
-        return all(same) and json.loads(draft.body) == {"format": ENTRY_FORMAT, **self.details}
+        """Whether it is the draft's event, in whichever format it was written and whoever signed it."""
+        same = (getattr(self, part.name) == getattr(draft, part.name) for part in fields(draft) if part.name != "body")
+        return all(same) and unsigned(json.loads(draft.body)) == {"format": ENTRY_FORMAT, **unsigned(self.details)}
 
 
 def body_of(details: Mapping[str, Any]) -> str:
@@ -119,14 +122,20 @@ def body_of(details: Mapping[str, Any]) -> str:
     return canonical({"format": ENTRY_FORMAT, **details})
 
 
+def unsigned(details: Mapping[str, Any]) -> dict[str, Any]:
+    """What a body says beside its signature."""
+    return {name: value for name, value in details.items() if name != SIGNED}
+
+
 def content_hash(entry: Entry) -> str:
     """Over every field but the links of the chain, and a measure that is ε, in the form that the entry's body records."""
     left_out = ("previous", "hash") if entry.measure is not None else ("previous", "hash", "measure")
-    content = {name: value for name, value in asdict(entry).items() if name not in left_out}
-    if entry.said.get("format", 1) != 1:
-        return digest(content)
+    content = {name: value for name, value in vars(entry).items() if name not in left_out}
+    said = entry.said
+    if said.get("format", 1) != 1:
+        return sha256(canonical_flat(content))
     actor, body = content.pop("actor"), content.pop("body")
-    shown = {name: entry.said[name] for name in _SHOWN_1 if name in entry.said}
+    shown = {name: said[name] for name in _SHOWN_1 if name in said}
     return sha256(ledger_canonical_1(content | {"shown": shown, "hidden": sha256(ledger_canonical_1([actor, body]))}))
 
 
@@ -139,23 +148,42 @@ def link(draft: Draft, previous: Head, totals: Totals, at: str, actor: str) -> E
     return replace(unsigned, hash=chain_hash(previous[1], content_hash(unsigned)))
 
 
-def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
-    """Every way in which the entries are not what a ledger could have written, one sentence each."""
+@dataclass
+class Links:
+    """The chain as far as it was followed: what the next entry must follow from."""
+
     last: Head = (0, NO_HASH)
-    totals: dict[str | None, Totals] = {}
-    measures: dict[str | None, str | None] = {}
-    for entry in entries:
-        if entry.seq != last[0] + 1:
-            yield f"entry {entry.seq} follows entry {last[0]}: entries are missing"
-        if entry.previous != last[1]:
+    totals: dict[str | None, Totals] = field(default_factory=dict)
+    measures: dict[str | None, str | None] = field(default_factory=dict)
+
+    def problems(self, entry: Entry) -> Iterator[str]:
+        """Every way in which the entry is not what a ledger could have written here, one sentence each."""
+        if entry.seq != self.last[0] + 1:
+            yield f"entry {entry.seq} follows entry {self.last[0]}: entries are missing"
+        if entry.previous != self.last[1]:
             yield f"entry {entry.seq} does not follow from the entry before it"
-        if entry.hash != chain_hash(entry.previous, content_hash(entry)):
+        if entry.hash != _hash_of(entry):
             yield f"entry {entry.seq} was changed after it was written"
         else:
-            yield from _sum_problems(entry, totals.get(entry.population, Totals()))
-            yield from _measure_problems(entry, measures.setdefault(entry.population, entry.measure))
-        totals[entry.population] = Totals(entry.granted_after, entry.charged_after)
-        last = entry.head
+            yield from _sum_problems(entry, self.totals.get(entry.population, Totals()))
+            yield from _measure_problems(entry, self.measures.setdefault(entry.population, entry.measure))
+        self.totals[entry.population] = Totals(entry.granted_after, entry.charged_after)
+        self.last = entry.head
+
+
+def _hash_of(entry: Entry) -> str | None:
+    """None where a field is of a kind that no ledger writes: a broken page can hold anything."""
+    try:
+        return chain_hash(entry.previous, content_hash(entry))
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def chain_problems(entries: Iterable[Entry]) -> Iterator[str]:
+    """Every way in which the entries are not what a ledger could have written, one sentence each."""
+    links = Links()
+    for entry in entries:
+        yield from links.problems(entry)
 
 
 def _sum_problems(entry: Entry, before: Totals) -> Iterator[str]:
@@ -163,7 +191,11 @@ def _sum_problems(entry: Entry, before: Totals) -> Iterator[str]:
         yield f'entry {entry.seq}: the running totals of population "{entry.population}" do not add up'
     if entry.charged_after > entry.granted_after:
         yield f'entry {entry.seq}: population "{entry.population}" is charged beyond its grant'
-    if entry.kind not in KINDS or entry.amount < 0 or (entry.amount > 0) != (entry.kind in ("grant", "charge")):
+    if (
+        entry.kind not in (*KINDS, *KINDS_OF_TRUST)
+        or entry.amount < 0
+        or (entry.amount > 0) != (entry.kind in ("grant", "charge"))
+    ):
         yield f"entry {entry.seq} is of no kind and amount that a ledger writes"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import IO
 from schemas.errors import InfrastructureFault
 
 TEMPORARY = ".writing-"
+LEAST_ROOM = 64 * 2**20  # bytes: Prefect's database and logs, and artifacts of an ordinary release
 PAUSE = 0.005  # seconds between two looks at a lock
 
 
@@ -56,6 +58,17 @@ def disk_faults(place: Path) -> Iterator[None]:
             f"cannot use {place}: {error.strerror or type(error).__name__}. "
             "Nothing half-written was kept. Free space or restore access, then run again."
         ) from None
+
+
+def must_have_room(folder: Path) -> None:
+    """A full disk is met at the door, not minutes later in the midst of a run."""
+    with disk_faults(folder):
+        free = shutil.disk_usage(folder).free
+    if free < LEAST_ROOM:
+        raise InfrastructureFault(
+            f"{folder} has {free / 2**20:,.0f} MiB of room; a run needs {LEAST_ROOM // 2**20} at least, for artifacts and "
+            "Prefect's records. Nothing was begun. Free space, then run again."
+        )
 
 
 @contextmanager

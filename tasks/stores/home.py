@@ -18,6 +18,7 @@ class Home:
     path: Path
     ledger_url: str | None = field(default=None, repr=False)  # PostgreSQL; None: the SQLite file of this home
     anchor_path: Path | None = None
+    key_file: Path | None = None  # the private key of the person who acts, where people are registered
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path).absolute())
@@ -26,12 +27,13 @@ class Home:
 
     @classmethod
     def from_environment(cls, override: str | None = None) -> Home:
-        """--home, else STEPS_HOME, else .steps; with STEPS_LEDGER and STEPS_ANCHOR when they are set."""
+        """--home, else STEPS_HOME, else .steps; with STEPS_LEDGER, STEPS_ANCHOR and STEPS_KEY when they are set."""
         anchor = os.environ.get("STEPS_ANCHOR")
         return cls(
             path=Path(override or os.environ.get("STEPS_HOME") or ".steps"),
             ledger_url=os.environ.get("STEPS_LEDGER") or None,
             anchor_path=Path(anchor).absolute() if anchor else None,
+            key_file=Path(key).absolute() if (key := os.environ.get("STEPS_KEY")) else None,
         )
 
     @property

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
@@ -15,6 +13,7 @@ from schemas.budget import LARGEST, show_nanos
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 
 from .anchor import Anchor
+from .approvals import sealed_hash
 from .charging import (
     Account,
     Charge,
@@ -27,19 +26,11 @@ from .charging import (
     must_share_relation,
     no_grant,
 )
-from .database import ENTRIES, PATIENCE, SCHEMA_VERSION, Database, open_database, raise_version, version_of
-from .entries import (
-    NO_HASH,
-    Draft,
-    Entry,
-    Head,
-    KnownHead,
-    body_of,
-    link,
-    must_be_name,
-)
+from .database import PATIENCE, Database, open_database
+from .entries import Draft, Entry, Head, KnownHead, body_of, must_be_name
 from .home import Home
-from .queries import read_account, read_accounts, read_by_key, read_entries, read_head, read_totals
+from .people import People
+from .queries import read_account, read_accounts, read_by_key, read_entries, read_head
 from .releases import (
     BEFORE_DRAW,
     ReleaseState,
@@ -51,7 +42,9 @@ from .releases import (
     state_of,
     summarise,
 )
-from .soundness import must_be_sound, problems_of
+from .soundness import anchor_problems, must_be_sound, problems_of
+from .walk import walked
+from .writing import append, name_of
 
 NEIGHBOURS = ("add_remove", "substitute")
 DEFAULT_DELTA = "1e-9"  # where the ε of a budget in ρ is quoted, until a grant says another
@@ -59,7 +52,7 @@ DEFAULT_DELTA = "1e-9"  # where the ε of a budget in ρ is quoted, until a gran
 
 def open_ledger(home: Home, patience: float = PATIENCE) -> Ledger:
     """This home's ledger, made on first use; `patience` is how many seconds to wait for another writer."""
-    return Ledger(open_database(home, patience), Anchor(home.anchor_file))
+    return Ledger(open_database(home, patience), Anchor(home.anchor_file), home.key_file)
 
 
 @dataclass(frozen=True)
@@ -68,9 +61,12 @@ class Ledger:
 
     database: Database
     anchor: Anchor
+    key_file: Path | None = None  # of the person who acts, where people are registered
 
     def entries(self, population: str | None = None, release: str | None = None) -> list[Entry]:
         with self.database.reading() as connection:
+            if release is None:  # also of a ledger that does not verify
+                return [entry for entry in read_entries(connection) if population in (None, entry.population)]
             return read_entries(connection, population=population, release=release)
 
     def head(self) -> Head:
@@ -90,11 +86,9 @@ class Ledger:
 
     def releases(self) -> list[ReleaseState]:
         """Every release that was charged, in the order of its first entry."""
-        histories: dict[str, list[Entry]] = {}
-        for entry in self.entries():
-            if entry.release is not None:
-                histories.setdefault(entry.release, []).append(entry)
-        return [summarise(history) for history in histories.values() if attempt_of(history)]
+        with self.database.reading() as connection:
+            histories = [*walked(connection).by_release.values()]
+        return [summarise(history) for history in histories if attempt_of(history)]
 
     def state(self, release: str) -> str:
         return state_of(self.entries(release=release))
@@ -107,9 +101,11 @@ class Ledger:
 
     def verify(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> list[str]:
         """Every sign that the ledger was edited, cut or replaced by an old copy; empty when it is sound."""
-        # The anchor is read first: an entry is committed before it is anchored, so a ledger read later holds it.
-        anchored = anchor.read().heads
-        return problems_of(self.entries(), anchor, anchored, published_heads)
+        # The anchor is read first: an entry is committed before it is anchored, so a ledger read later holds it. And once more
+        # afterwards: an entry is written when the one before it is anchored, so an anchor read later holds all but the last.
+        anchored, entries = anchor.read().heads, self.entries()
+        problems = problems_of(entries, anchor, anchored, published_heads)
+        return [*self.database.problems(), *problems, *anchor_problems(len(entries), anchor, anchor.read().heads)]
 
     def must_be_current(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> None:
         """Refuses to go on with a ledger that does not verify."""
@@ -195,10 +191,35 @@ class Ledger:
         return self._write(draft)[0]
 
     def decide(self, release: str, verdict: str, who: str, why: str) -> Entry:
-        """A person's "approve" or "reject", once."""
+        """A person's "approve" or "reject", once. Where people are registered, `who` is whose key signs."""
         if verdict not in ("approve", "reject"):
             raise SpecError(f'a release is approved or rejected; "{verdict}" is neither.')
-        return self._mark(verdict, release, who=who, why=why)
+        me = self.me()
+        return self._mark(verdict, release, who=who, why=why) if me is None else self._voice(verdict, release, me, why)
+
+    def me(self) -> str | None:
+        """Whose key acts here; None where nobody is registered."""
+        with self.database.reading() as connection:
+            return name_of(walked(connection).people, self.key_file)
+
+    def people(self) -> People:
+        with self.database.reading() as connection:
+            return walked(connection).people
+
+    def _voice(self, verdict: str, release: str, who: str, why: str) -> Entry:
+        """One of several who may decide; each says it once of what is sealed now."""
+
+        def draft(connection: sql.Connection) -> Draft | Entry:
+            history = read_entries(connection, release=release)
+            entries = current(history)
+            sealed = sealed_hash(entries)
+            key = f"{verdict}:{release}#{attempt_of(history)}:{who}:{sealed[:16]}"
+            if (said := read_by_key(connection, key)) is not None:
+                return said
+            must_follow(verdict, release, history)
+            return _under(entries[0], verdict, key, body_of({"who": who, "why": why, "sealed": sealed}))
+
+        return self._write(draft)[0]
 
     def burn(self, release: str, reason: str) -> Entry:
         """Records that a sealed draw is lost: its charge stays spent and pays for nothing any more."""
@@ -231,55 +252,11 @@ class Ledger:
 
         return self._write(draft)[0]
 
-    def _write(self, decide: Callable[[sql.Connection], Draft | Entry]) -> tuple[Entry, bool]:
+    def _write(self, decide: Callable[[sql.Connection], Draft | Entry], new_anchor: bool = False) -> tuple[Entry, bool]:
         """Appends what `decide` drafts, in one transaction; False: the entry was there already."""
-        with self.database.writing() as connection:
-            old = self._verified(connection) if version_of(connection) < SCHEMA_VERSION else None
-            head = read_head(connection)
-            if head != (0, NO_HASH):
-                self.anchor.append(*head)  # so the anchor lacks one entry at most, wherever a process is killed
-            draft = decide(connection)
-            if isinstance(draft, Entry):
-                return draft, False
-            if (found := read_by_key(connection, draft.key)) is not None:
-                _must_say(found, draft)
-                return found, False
-            entry = link(draft, head, read_totals(connection, draft.population), _now(), _actor())
-            if old is not None:
-                raise_version(connection)
-                self._must_be_unchanged(connection, old)
-            connection.execute(sql.insert(ENTRIES).values(asdict(entry)))
-        self.anchor.append(*entry.head)
-        return entry, True
-
-    def _verified(self, connection: sql.Connection) -> list[Entry]:
-        """The entries, which verify: only then may their table be changed."""
-        entries = read_entries(connection)
-        problems = problems_of(entries, self.anchor, self.anchor.read().heads)
-        must_be_sound(self.database.name, problems, "It was not migrated, and nothing was written")
-        return entries
-
-    def _must_be_unchanged(self, connection: sql.Connection, before: list[Entry]) -> None:
-        if self._verified(connection) != before:
-            raise EvidenceBroken(f"the migration of the ledger {self.database.name} changed an entry; it was undone.")
+        return append(self.database, self.anchor, decide, self.key_file, new_anchor)
 
 
 def _under(charge: Entry, kind: str, key: str, body: str) -> Draft:
     """A draft of what follows a release's charge: the totals beside it are in the charge's measure."""
     return Draft(kind, key, charge.population, charge.release, body, measure=charge.measure)
-
-
-def _must_say(found: Entry, draft: Draft) -> None:
-    if not found.says(draft):
-        raise EvidenceBroken(f'entry {found.seq} of the ledger has the key "{draft.key}" and says something else.')
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _actor() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name  # the account that runs the process, not what its environment says
-    except KeyError:
-        return str(os.geteuid())

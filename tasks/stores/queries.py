@@ -1,35 +1,40 @@
-"""What is read from the ledger's table, in whichever version it is."""
+"""What is known from the ledger's table, in whichever version it is: through the verified chain, whatever an index says."""
 
 from __future__ import annotations
 
 import sqlalchemy as sql
 
 from .charging import Account
-from .database import ENTRIES, columns_of
-from .entries import NO_HASH, Entry, Head, Totals
+from .entries import Entry, Head, Totals
+from .walk import Walk, read_after, walked
 
 
 def read_entries(connection: sql.Connection, **columns: str | None) -> list[Entry]:
-    """In order; those whose columns have these values, None being no wish."""
-    wanted = [ENTRIES.c[name] == value for name, value in columns.items() if value is not None]
-    rows = connection.execute(sql.select(*columns_of(connection)).where(*wanted).order_by(ENTRIES.c.seq))
-    return [Entry(**row) for row in rows.mappings()]
+    """In order. Without a wish all that the table holds, sound or not; else the verified ones that have these values."""
+    wanted = {name: value for name, value in columns.items() if value is not None}
+    if not wanted:
+        return read_after(connection, 0)
+    return [entry for entry in _near(walked(connection), wanted) if all(getattr(entry, n) == v for n, v in wanted.items())]
+
+
+def _near(walk: Walk, wanted: dict[str, str]) -> list[Entry]:
+    """Where to look."""
+    if "release" in wanted:
+        return walk.by_release.get(wanted["release"], [])
+    return walk.by_population.get(wanted["population"], []) if "population" in wanted else walk.entries
 
 
 def read_by_key(connection: sql.Connection, key: str) -> Entry | None:
-    return next(iter(read_entries(connection, key=key)), None)
+    return walked(connection).by_key.get(key)
 
 
 def read_head(connection: sql.Connection) -> Head:
-    last = connection.execute(sql.select(ENTRIES.c.seq, ENTRIES.c.hash).order_by(ENTRIES.c.seq.desc()).limit(1)).first()
-    return (last.seq, last.hash) if last else (0, NO_HASH)
+    return walked(connection).head
 
 
 def read_totals(connection: sql.Connection, population: str | None) -> Totals:
-    columns = sql.select(ENTRIES.c.granted_after, ENTRIES.c.charged_after)
-    last = columns.where(ENTRIES.c.population == population).order_by(ENTRIES.c.seq.desc()).limit(1)
-    found = connection.execute(last).first()
-    return Totals(found.granted_after, found.charged_after) if found else Totals()
+    entries = walked(connection).by_population.get(population, []) if population is not None else []
+    return Totals(entries[-1].granted_after, entries[-1].charged_after) if entries else Totals()
 
 
 def read_account(connection: sql.Connection, population: str) -> Account | None:
@@ -50,5 +55,5 @@ def read_account(connection: sql.Connection, population: str) -> Account | None:
 
 
 def read_accounts(connection: sql.Connection) -> list[Account]:
-    names = connection.scalars(sql.select(ENTRIES.c.population).where(ENTRIES.c.kind == "grant").distinct())
-    return [account for name in sorted(names) if (account := read_account(connection, name)) is not None]
+    names = sorted(walked(connection).by_population)
+    return [account for name in names if (account := read_account(connection, name)) is not None]

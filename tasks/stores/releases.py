@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from schemas.errors import SpecError
 
+from .approvals import is_approved, needs_approval, voices
 from .entries import Entry
 
 # Made from public inputs or from records alone: making them again gives the same. Every other stage holds a draw.
@@ -61,14 +62,15 @@ class ReleaseState:
 
 def state_of(history: Iterable[Entry]) -> str:
     """The state that a release's entries, in order, leave it in."""
-    state, needs_approval = "uncharged", False
+    state, since = "uncharged", list[Entry]()
     for entry in history:
-        if entry.kind == "charge":
-            needs_approval = entry.details["context"].get("approval") == "required"
+        since = [entry] if entry.kind == "charge" else [*since, entry]
+        if entry.kind == "approve" and not is_approved(since):
+            continue
         if entry.kind != "seal":
             state = _LEAVES[entry.kind] if state != "withdrawn" else state  # a successor does not make it good again
         elif state == "charged" and is_draw(entry):
-            state = "waiting" if needs_approval else "drawn"
+            state = "waiting" if needs_approval(since[0]) else "drawn"
     return state
 
 
@@ -120,7 +122,10 @@ def is_stale(seal: Entry, history: Sequence[Entry]) -> bool:
 
 
 def find_decision(history: Sequence[Entry]) -> Entry | None:
-    return next((entry for entry in current(history) if entry.kind in ("approve", "reject")), None)
+    """The rejection, or the approval with which there were enough."""
+    entries = current(history)
+    places = [place for place, entry in enumerate(entries, start=1) if entry.kind in ("approve", "reject")]
+    return next((entries[n - 1] for n in places if entries[n - 1].kind == "reject" or is_approved(entries[:n])), None)
 
 
 def summarise(history: Sequence[Entry]) -> ReleaseState:
@@ -141,7 +146,7 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
         state=state_of(history),
         actor=charge.actor,
         at=charge.at,
-        approver=decision.details["who"] if decision and decision.kind == "approve" else None,
+        approver=", ".join(voices(entries)) or decision.details["who"] if decision and decision.kind == "approve" else None,
         hashes=hashes,
         measure=charge.measure or "pure",
         unit=charge.details["unit"],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from schemas.errors import EvidenceBroken
 
 from .anchor import Anchor
-from .entries import Entry, Head, KnownHead, chain_problems, head_problems
+from .entries import NO_HASH, Entry, Head, KnownHead, chain_problems, head_problems
+from .people import People
 from .public_chain import public_chain
 
 
@@ -17,11 +18,32 @@ def problems_of(
     """Every sign that the entries were edited, cut or replaced by an old copy; `anchored` is what the anchor says."""
     heads = [*(KnownHead(f"the anchor {anchor.path}", *head) for head in anchored), *published]
     own, public = ([head for head in heads if head.chain == chain] for chain in ("own", "public"))
-    problems = [*chain_problems(entries), *head_problems((entry.head for entry in entries), own)]
+    problems = [*chain_problems(entries), *people_problems(entries), *head_problems((entry.head for entry in entries), own)]
     problems += head_problems((entry.head for entry in public_chain(entries)), public, "public entry")
-    if not anchored and any(entry.kind == "charge" for entry in entries):
-        problems.append(f"the anchor {anchor.path} is missing or empty, though charges were anchored")
     return problems
+
+
+def people_problems(entries: Iterable[Entry]) -> Iterator[str]:
+    """Entries that nobody signed who may, once people are registered."""
+    people, ledger = People(), NO_HASH
+    for entry in entries:
+        yield from people.problems(entry, ledger)
+        ledger = entry.hash if ledger == NO_HASH else ledger
+
+
+def anchor_problems(length: int, anchor: Anchor, anchored: Sequence[Head]) -> Iterator[str]:
+    """An anchor lacks the last entry at most, its writer having been killed: the one before was anchored before it was written.
+
+    `anchored` must have been read no earlier than the ledger.
+    """
+    last = max((seq for seq, _ in anchored), default=0)
+    if last >= length - 1:
+        return
+    new = 'If it was lost or moved on purpose, begin a new one: steps budget anchor --why "…"'
+    if not anchored:
+        yield f"the anchor {anchor.path} is missing or empty, though the ledger has {length} entries. {new}"
+    else:
+        yield f"the anchor {anchor.path} ends at entry {last}, the ledger at {length}: it is an old copy, or another's. {new}"
 
 
 def must_be_sound(name: str, problems: Sequence[str], nothing: str) -> None:

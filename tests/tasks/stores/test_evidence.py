@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from schemas.errors import EvidenceBroken, InfrastructureFault
+from schemas.errors import BudgetRefused, EvidenceBroken, InfrastructureFault, StepsError
+from tasks.stores import entries as entries_module
 from tasks.stores.anchor import Anchor
 from tasks.stores.entries import NO_HASH, Entry, KnownHead, chain_hash, chain_problems, content_hash
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
+from tasks.stores.trust import renew_anchor
 
 ONE = 10**9
 
@@ -243,3 +246,184 @@ def test_the_chain_is_the_same_on_both_databases(any_home, ask):
     assert list(chain_problems(entries)) == [] and ledger.verify(ledger.anchor) == []
     assert [entry.seq for entry in entries] == [1, 2]
     assert entries[0].details["why"] == "größer — 你好 \0"
+
+
+# What a broken file, a lost anchor or a lost acknowledgement can do
+
+
+def _index_page(home: Home) -> tuple[int, int]:
+    """Where the index on population lies in the file."""
+    with closing(sqlite3.connect(home.ledger_file)) as raw:
+        [[root]] = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'ix_entries_population'")
+        [[size]] = raw.execute("PRAGMA page_size")
+    return (root - 1) * size, root * size
+
+
+def _through_the_index(home: Home) -> int:
+    """The control: what a query that trusts the index finds charged, -1 where SQLite finds nothing or refuses."""
+    found = "SELECT charged_after FROM entries WHERE population = 'youth' ORDER BY seq DESC LIMIT 1"
+    with closing(sqlite3.connect(home.ledger_file)) as raw:
+        try:
+            rows = raw.execute(found).fetchall()
+        except sqlite3.DatabaseError:
+            return -1
+    return rows[0][0] if rows else -1
+
+
+def test_no_flipped_bit_of_an_index_hides_a_charge(home, ledger, ask):
+    ledger.grant("youth", ONE, "exactly two")
+    for name in ("one", "two"):
+        ledger.charge(ask(name, nanos=ONE // 2))
+    whole, (start, end) = home.ledger_file.read_bytes(), _index_page(home)
+    used = [place for place in range(start, end) if whole[place]]
+    hidden = 0
+    for place in used:
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        home.ledger_file.write_bytes(flipped)
+        hidden += 0 <= _through_the_index(home) < ONE
+        with pytest.raises((BudgetRefused, EvidenceBroken)):
+            open_ledger(home).charge(ask("three", nanos=ONE // 2))
+        try:
+            assert open_ledger(home).account("youth").balance == 0
+        except EvidenceBroken as broken:
+            assert "REINDEX" in str(broken) or "not a readable ledger" in str(broken)
+    assert hidden, "no bit did what the test is about; it shows nothing"
+    home.ledger_file.write_bytes(whole)
+    assert open_ledger(home).verify(ledger.anchor) == []
+
+
+def test_an_index_that_leaves_an_entry_out_is_found_by_verify(home, written):
+    whole, (start, end) = home.ledger_file.read_bytes(), _index_page(home)
+    place = whole.index(b"youth", start, end)
+    home.ledger_file.write_bytes(whole[:place] + b"yoath" + whole[place + 5 :])
+    assert any("damaged" in problem and "ix_entries_population" in problem for problem in written.verify(written.anchor))
+    with pytest.raises(EvidenceBroken, match="Nothing was written.*REINDEX"):
+        open_ledger(home)
+    with closing(sqlite3.connect(home.ledger_file)) as raw:
+        raw.execute("REINDEX")
+    assert open_ledger(home).verify(written.anchor) == []
+
+
+@pytest.mark.parametrize("flips", range(4))
+def test_a_broken_page_is_told_in_words(home, written, flips):
+    """Whatever a page holds, the answer is one of our errors, and nothing is charged that was not granted."""
+    whole, chance = home.ledger_file.read_bytes(), random.Random(flips)
+    for _ in range(12):
+        broken = bytearray(whole)
+        start = chance.randrange(100, len(broken) - 64)
+        broken[start : start + 64] = chance.randbytes(64) if flips % 2 else bytes(64)
+        home.ledger_file.write_bytes(broken)
+        try:
+            restored = open_ledger(home)
+            assert restored.verify(restored.anchor) or restored.entries() == written.entries()
+            restored.accounts()
+        except StepsError:
+            pass
+        home.ledger_file.write_bytes(whole)
+    assert open_ledger(home).verify(written.anchor) == []
+
+
+WRITERS = {
+    "grant": lambda ledger, ask: ledger.grant("youth", ONE, "more"),
+    "charge": lambda ledger, ask: ledger.charge(ask("later-2")),
+    "approve": lambda ledger, ask: ledger.decide("open", "approve", "ada", "fine"),
+    "reject": lambda ledger, ask: ledger.decide("open", "reject", "ada", "no"),
+    "abandon": lambda ledger, ask: ledger.abandon("open", "late"),
+    "burn": lambda ledger, ask: ledger.burn("open", "disk"),
+    "seal": lambda ledger, ask: ledger.seal("open", "synthetic-1", "public", "3" * 32, "c" * 64, 10),
+}
+
+
+@pytest.fixture
+def opened(written: Ledger, ask) -> Ledger:
+    """With a release about which everything can still be said."""
+    written.charge(ask("open"))
+    written.seal("open", "noisy", "public", "2" * 32, "b" * 64, 10)
+    return written
+
+
+@pytest.mark.parametrize("act", WRITERS)
+def test_no_writer_forks_an_old_copy(home, opened, ask, tmp_path, act):
+    copy = tmp_path / "backup.db"
+    shutil.copy(home.ledger_file, copy)
+    opened.charge(ask("later"))
+    newest = home.ledger_file.read_bytes()
+    shutil.copy(copy, home.ledger_file)
+    restored, anchored = open_ledger(home), home.anchor_file.read_bytes()
+    with pytest.raises(EvidenceBroken, match="it is an old copy.*Nothing was written"):
+        WRITERS[act](restored, ask)
+    assert home.anchor_file.read_bytes() == anchored
+    home.ledger_file.write_bytes(newest)
+    again = open_ledger(home)
+    assert again.verify(again.anchor) == []
+    WRITERS[act](again, ask)  # the control: the newest ledger is not refused ever after
+
+
+@pytest.mark.parametrize(("act", "lost"), [*((act, "deleted") for act in WRITERS), ("grant", "emptied"), ("grant", "cut")])
+def test_a_lost_anchor_is_not_made_anew_by_whoever_writes_next(home, opened, ask, act, lost):
+    lines = home.anchor_file.read_bytes().splitlines(keepends=True)
+    home.anchor_file.write_bytes(b"".join(lines[:5]) if lost == "cut" else b"")
+    if lost == "deleted":
+        home.anchor_file.unlink()
+    with pytest.raises(EvidenceBroken, match="Nothing was written"):
+        WRITERS[act](opened, ask)
+    assert home.anchor_file.exists() == (lost != "deleted")
+    assert any("steps budget anchor" in problem for problem in opened.verify(opened.anchor))
+    entry, new = renew_anchor(opened, "the disk was replaced", [])
+    assert new and (entry.kind, entry.details["why"]) == ("anchor", "the disk was replaced")
+    assert opened.verify(opened.anchor) == [] and renew_anchor(opened, "again", []) == (entry, False)
+    WRITERS[act](opened, ask)
+
+
+def test_a_new_anchor_is_refused_where_something_knows_another_ledger(home, opened, tmp_path, ask):
+    home.anchor_file.unlink()
+    with pytest.raises(EvidenceBroken, match="bundle.*No anchor was begun"):
+        renew_anchor(opened, "why not", [KnownHead('the bundle "x"', opened.head()[0] + 1, "f" * 64)])
+    home.anchor_file.write_text(f"{opened.head()[0] + 1} {'f' * 64}\n")
+    with pytest.raises(EvidenceBroken, match="old copy.*No anchor was begun"):
+        renew_anchor(opened, "why not", [])
+    assert "anchor" not in {entry.kind for entry in opened.entries()}
+
+
+@pytest.mark.parametrize("act", WRITERS)
+def test_an_entry_that_could_not_be_anchored_is_told_and_found_when_said_again(home, opened, ask, act, monkeypatch):
+    ends, append = opened.head()[0], Anchor.append
+
+    def full(self: Anchor, seq: int, digest: str) -> None:
+        if seq > ends:
+            raise InfrastructureFault(f"cannot use {self.path}: No space left on device. Nothing half-written was kept.")
+        append(self, seq, digest)
+
+    monkeypatch.setattr(Anchor, "append", full)
+    with pytest.raises(InfrastructureFault) as told:
+        WRITERS[act](opened, ask)
+    for part in (f"is entry {ends + 1} of the ledger, and stays", "No space left on device", "not written twice"):
+        assert part in str(told.value)
+    assert "Nothing" not in str(told.value)
+    monkeypatch.undo()
+    if act == "grant":
+        return  # without a key of its own: see tests/tasks/stages/test_grant.py
+    WRITERS[act](opened, ask)
+    assert opened.head()[0] == ends + 1 and opened.verify(opened.anchor) == []
+
+
+def test_where_the_anchor_cannot_be_written_no_first_entry_is_either(tmp_path):
+    away = open_ledger(Home(tmp_path / "home", anchor_path=tmp_path / "mount" / "anchor.log"))
+    with pytest.raises(InfrastructureFault, match="mount"):
+        away.grant("youth", ONE, "pilot")
+    assert away.entries() == []
+
+
+def test_reading_and_writing_walk_the_ledger_once(home, ledger, ask, monkeypatch):
+    """What a run costs grows with the ledger once, not once for every entry that it writes."""
+    ledger.grant("youth", ONE, "pilot")
+    for number in range(30):
+        ledger.charge(ask(f"voter-{number}", nanos=1))
+    hashed = []
+    monkeypatch.setattr(entries_module, "content_hash", lambda entry: hashed.append(entry.seq) or content_hash(entry))
+    for number in range(30, 40):
+        ledger.charge(ask(f"voter-{number}", nanos=1))
+        ledger.account("youth")
+        open_ledger(home).state(f"voter-{number}")
+    assert len(hashed) <= 2 * 10 + 1

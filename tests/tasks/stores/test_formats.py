@@ -113,13 +113,13 @@ def test_a_program_that_knows_only_the_older_format_refuses_the_ledger(old: Home
 
 
 def test_a_version_is_raised_together_with_the_first_new_entry_or_not_at_all(old: Home, monkeypatch: pytest.MonkeyPatch):
-    from tasks.stores import ledger as ledgers
+    from tasks.stores import writing
 
     def refuse(*_: object) -> None:
         raise EvidenceBroken("no")
 
-    raised = ledgers.raise_version
-    monkeypatch.setattr(ledgers, "raise_version", lambda connection: (raised(connection), refuse()))
+    raised = writing.raise_version
+    monkeypatch.setattr(writing, "raise_version", lambda connection: (raised(connection), refuse()))
     with pytest.raises(EvidenceBroken, match="no"):
         open_ledger(old).grant("town", ONE, "more")
     assert version_of(old) == 1

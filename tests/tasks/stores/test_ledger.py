@@ -246,7 +246,7 @@ def test_there_is_no_verb_that_gives_budget_back():
     from tasks.stores.ledger import Ledger
 
     verbs = {name for name in vars(Ledger) if not name.startswith("_")}
-    readers = {"entries", "head", "account", "accounts", "releases", "state", "sealed", "decision", "verify"}
+    readers = {"entries", "head", "account", "accounts", "releases", "state", "sealed", "decision", "verify", "me", "people"}
     writers = {"grant", "charge", "seal", "decide", "burn", "abandon", "publish", "evaluated"}
     assert verbs - {"must_be_current", *Ledger.__dataclass_fields__} == readers | writers
 
