@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from schemas.errors import StepsError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.inference.noise_test import NoiseTest
 
 T = TypeVar("T")
 
@@ -31,6 +32,7 @@ class Checked:
     findings: tuple[Finding, ...]
     ends: Ends | None = None
     cells: Cells | None = None
+    noise: NoiseTest | None = None  # what was measured more than once, against the noise that it should have
 
 
 class TableCheck(Protocol):
@@ -69,6 +71,13 @@ class Findings:
         for sentence in self.attempt(place, lambda: list(check(*arguments))) or ():
             self.add(place, sentence)
         return len(self.found) == before
+
+    def tested(self, place: str, test: Callable[..., NoiseTest], *arguments: Any) -> NoiseTest | None:
+        """What a test of the noise found; its problems are added."""
+        result = self.attempt(place, test, *arguments)
+        for sentence in result.problems if result is not None else ():
+            self.add(place, sentence)
+        return result
 
 
 def printable(text: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import EvidenceBroken
-from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, format_of, guarantee_of
+from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, Seeds, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.results import AnalysisResult
@@ -48,8 +48,18 @@ class Bundle:
     manifest_hash: str
 
 
-def publish(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Bundle:
-    """The whole folder or none: built beside its place, verified as an outsider would, then renamed."""
+def publish(
+    home: Home,
+    release: Release,
+    plan: Plan,
+    references: Iterable[Reference],
+    proof: LedgerProof,
+    seeds: Seeds | None = None,
+) -> Bundle:
+    """The whole folder or none: built beside its place, verified as an outsider would, then renamed.
+
+    `seeds`: the rule by which rows follow from what was drawn; None where an earlier version drew them as it liked.
+    """
     final, references = home.public / release.name, tuple(references)
     tables = public_tables(home, release, plan, references)
     with alone(home.folder / "publish.lock", PATIENCE), disk_faults(home.public):
@@ -58,13 +68,20 @@ def publish(home: Home, release: Release, plan: Plan, references: Iterable[Refer
         if final.exists():
             _must_verify(home, final)
         else:
-            _publish_new(home, final, contents(home, release, plan, tables, proof))
+            _publish_new(home, final, contents(home, release, plan, tables, proof, seeds))
         return _published(final, plan, references, proof)
 
 
-def preview(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Path:
+def preview(
+    home: Home,
+    release: Release,
+    plan: Plan,
+    references: Iterable[Reference],
+    proof: LedgerProof,
+    seeds: Seeds | None = None,
+) -> Path:
     """What would be published, unsigned and outside public/: all that an approver may see."""
-    files = contents(home, release, plan, public_tables(home, release, plan, references), proof)
+    files = contents(home, release, plan, public_tables(home, release, plan, references), proof, seeds)
     folder = home.staging / f"{release.name}.preview"
     with disk_faults(folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -98,7 +115,9 @@ def _public_bytes(home: Home, release: Release, reference: Reference) -> bytes:
     return content
 
 
-def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof) -> dict[str, bytes]:
+def contents(
+    home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof, seeds: Seeds | None
+) -> dict[str, bytes]:
     """Every file of the bundle, the manifest and its signature last."""
     key = signing_key(home)
     files = {f"{stage}.parquet": content for stage, content in tables.items()}
@@ -109,16 +128,18 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, tables)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     return files
 
 
-def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...]) -> Manifest:
+def _manifest(
+    plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...], seeds: Seeds | None
+) -> Manifest:
     guarantee = guarantee_of(plan)
     return Manifest(
-        format=format_of(guarantee, plan.draws, proof, analyses),
+        format=format_of(guarantee, plan.draws, proof, analyses, seeds),
         release=plan.release,
         population=plan.population,
         made_at=_today(),
@@ -126,6 +147,7 @@ def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses:
         composition=composition_of(plan),
         draws=plan.draws,
         analyses=analyses,
+        seeds=seeds,
         plan_hash=plan.hash,
         spec_hash=plan.spec_hash,
         ledger=proof,

@@ -13,7 +13,9 @@ import pyarrow as pa
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.inference.noise_test import NoiseTest
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
+from steps_engine.methods.cascade.contrasts import tested
 from steps_engine.methods.cascade.tables import Trees, cells_of, read_noisy, read_trees
 from steps_engine.methods.checked import Checked, Ends, Findings
 
@@ -33,20 +35,21 @@ def check_forest(domain: Domain, plan: Plan, made: Mapping[str, pa.Table], struc
     if trees is None:
         return Checked(tuple(found.found))
     found.collect("plan", structure, domain, plan, trees)
-    if "noisy-counts" in made:
-        _check_counts(domain, plan, trees, made, found)
+    noise = _check_counts(domain, plan, trees, made, found) if "noisy-counts" in made else None
     ends: Ends = {domain.names[tree.attribute]: frozenset(np.unique(tree.elections).tolist()) for tree in trees}
-    return Checked(tuple(found.found), ends)
+    return Checked(tuple(found.found), ends, noise=noise)
 
 
-def _check_counts(domain: Domain, plan: Plan, trees: Trees, made: Mapping[str, pa.Table], found: Findings) -> None:
+def _check_counts(domain: Domain, plan: Plan, trees: Trees, made: Mapping[str, pa.Table], found: Findings) -> NoiseTest | None:
+    """Histograms of the trees, the estimates that follow, and what contrasts say of the noise."""
     drawn = found.attempt("noisy-counts", read_noisy, domain, trees, made["noisy-counts"])
     if drawn is None:
-        return
+        return None
     if (drawn.total is None) != (plan.total == "estimated"):
         found.add("noisy-counts", "holds an exact number of rows that the plan does not publish, or lacks it")
     if "consistent-counts" in made:
         found.collect("consistent-counts", estimate_problems, domain, plan, trees, drawn.noisy, made["consistent-counts"])
+    return found.tested("noisy-counts", tested, domain, plan, drawn)
 
 
 def structure_problems(domain: Domain, plan: Plan, trees: Trees) -> Iterator[str]:

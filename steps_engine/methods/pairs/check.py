@@ -13,6 +13,7 @@ import pyarrow as pa
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Checked, Findings
+from steps_engine.methods.pairs.contrasts import tested
 from steps_engine.methods.pairs.structure import Structure, elected_draws, ungrouped
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
 
@@ -30,7 +31,8 @@ def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked
     noisy = found.attempt("noisy-counts", read_noisy, structure, tables["noisy-counts"]) if made else None
     if noisy is not None and "consistent-counts" in tables:
         found.collect("consistent-counts", _estimate_problems, structure, noisy, tables)
-    return Checked(tuple(found.found), ends=_ends(plan))
+    noise = found.tested("noisy-counts", tested, structure, noisy) if noisy is not None else None
+    return Checked(tuple(found.found), ends=_ends(plan), noise=noise)
 
 
 def _ends(plan: Plan) -> dict[str | None, frozenset[int]]:
