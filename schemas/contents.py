@@ -23,10 +23,15 @@ def content_hash(table: pa.Table) -> str:
         array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        said.update(canonical([name, str(array.type), len(array)]).encode())
+        said.update(canonical([name, _named(array.type), len(array)]).encode())
         for part in _parts(array):
             said.update(part)
     return said.hexdigest()
+
+
+def _named(kind: pa.DataType) -> str:
+    """A type's name; what the values of a list are called within it depends on who wrote it."""
+    return f"list<{_named(kind.value_type)}>" if pa.types.is_list(kind) else str(kind)
 
 
 def _parts(array: pa.Array) -> Iterator[bytes]:
@@ -41,6 +46,8 @@ def _parts(array: pa.Array) -> Iterator[bytes]:
         texts = pc.fill_null(array, "").cast(pa.large_binary())
         first, last = (int(np.frombuffer(texts.buffers()[1], "<i8")[texts.offset + at]) for at in (0, len(texts)))
         yield (texts.buffers()[2] or pa.py_buffer(b"")).to_pybytes()[first:last] if len(texts) else b""
+    elif pa.types.is_date32(kind):
+        yield _numbers(array.cast(pa.int32()))
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         yield _numbers(array)
     else:

@@ -49,7 +49,7 @@ def _check_counts(domain: Domain, plan: Plan, trees: Trees, made: Mapping[str, p
         found.add("noisy-counts", "holds an exact number of rows that the plan does not publish, or lacks it")
     if "consistent-counts" in made:
         found.collect("consistent-counts", estimate_problems, domain, plan, trees, drawn.noisy, made["consistent-counts"])
-    return found.tested("noisy-counts", tested, domain, plan, drawn)
+    return found.tested("noisy-counts", tested, plan, trees, drawn.noisy, drawn.total)
 
 
 def structure_problems(domain: Domain, plan: Plan, trees: Trees) -> Iterator[str]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from schemas.plan import Plan
-from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import CountNoise, noise_of
 from steps_engine.inference.noise_test import Contrasts, Groups, Laws, NoiseTest, noise_test
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
-from steps_engine.methods.cascade.sanitize import Cascade
 
 
-def tested(domain: Domain, plan: Plan, drawn: Cascade) -> NoiseTest:
-    histograms = [_Histograms(plan, tree, noisy) for tree, noisy in zip(drawn.trees, drawn.noisy, strict=True)]
+def tested(plan: Plan, trees: Sequence[AttributeTree], noisy: Sequence[np.ndarray], total: int | None) -> NoiseTest:
+    """`noisy` has measurements × leaves × categories of each tree; `total` is the exact number of rows where that is known."""
+    histograms = [_Histograms(plan, *each) for each in zip(trees, noisy, strict=True)]
     names = [each.name for each in histograms]
-    return noise_test([_between_trees(histograms, drawn.total), _between_measurements(histograms)], names)
+    return noise_test([_between_trees(histograms, total), _between_measurements(histograms)], names)
 
 
 class _Histograms:
