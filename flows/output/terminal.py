@@ -206,6 +206,8 @@ def verdict(answer: dict[str, Any]) -> None:
         _say(f"{told['release']} · {told['population']} · {told['guarantee']} · {told['made_at']}", f"key {told['key']}")
     if (noise := answer["noise"]) is not None:
         _say(_tested(noise))
+    if answer["recomputed"] is None and told is not None:
+        _say("rows: whether each follows from the noisy counts was not tried; --recompute does")
     if (again := answer["recomputed"]) is not None:
         files = again["files"].values()
         _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")

@@ -24,14 +24,17 @@ Finding = tuple[str, str]  # where, and a sentence
 Ends = Mapping[str | None, frozenset[int]]  # of every tree (None: the only one) the layers at which a branch ends
 Cells = Callable[[int], tuple[np.ndarray, np.ndarray]]  # of a set: the cells that may have rows, increasing, and how many
 
+Rows = Callable[[int], tuple[float, float]]  # of a set: the number of rows that noisy counts tell, and its standard error
+
 
 @dataclass(frozen=True)
 class Checked:
-    """What a method's tables were found to be. `ends` and `cells` are None where no sound table says them."""
+    """What a method's tables were found to be. `ends`, `cells` and `rows` are None where no sound table says them."""
 
     findings: tuple[Finding, ...]
     ends: Ends | None = None
     cells: Cells | None = None
+    rows: Rows | None = None
     noise: NoiseTest | None = None  # what was measured more than once, against the noise that it should have
 
 

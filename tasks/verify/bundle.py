@@ -139,7 +139,7 @@ def _check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: 
     checked = found.attempt(bundle.PLAN, check_tables, files, domain, plan, found)
     if checked is not None:
         for number in range(1, plan.sets + 1):
-            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked.cells, found)
+            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked, found)
     return checked
 
 

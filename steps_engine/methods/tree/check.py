@@ -39,7 +39,7 @@ def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:
     if "consistent-counts" not in made or not _check_consistent(branches, plan, noisy, made["consistent-counts"], found):
         return Checked(tuple(found.found), ends, noise=noise)
     held, cells = held_and_sampled(made["consistent-counts"], plan)
-    return Checked(tuple(found.found), ends, lambda number: cells_with_rows(branches, held, cells, number), noise)
+    return Checked(tuple(found.found), ends, lambda number: cells_with_rows(branches, held, cells, number), noise=noise)
 
 
 def _check_noisy(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 import shutil
@@ -77,11 +76,11 @@ def unpaid(folder: Path, way: str) -> dict[str, Any]:
     return {"manifest": manifest} | {name: (folder / name).read_bytes() for name in manifest["files"]}
 
 
-def sealed_rule(seeds: str) -> str:
-    """The hash of the sealed file that says by which rule a release draws after its noise."""
-    file = io.BytesIO()
-    pq.write_table(pa.table({"seeds": [seeds]}, schema=tables.SEEDS), file, compression="zstd")
-    return hashlib.sha256(file.getvalue()).hexdigest()
+def sealed_rule(folder: Path, seeds: str) -> str:
+    """The hash of the sealed file that says by which rule a release draws after its noise, and nothing else."""
+    (path,) = (folder.parents[1] / "staging" / folder.name / "seeds").iterdir()
+    assert pq.read_table(path).equals(pa.table({"seeds": [seeds]}, schema=tables.SEEDS))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> None:
@@ -89,7 +88,7 @@ def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> Non
     proof, charge = manifest["ledger"], manifest["ledger"]["charge"]
     tree, noisy, *after = bundle.table_stages(2)
     sealed = {stage: manifest["files"][f"{stage}.parquet"]["sha256"] for stage in bundle.table_stages(2)}
-    sealed["seeds"] = sealed_rule(manifest["seeds"])  # not published, and a function of the rule's name alone
+    sealed["seeds"] = sealed_rule(folder, manifest["seeds"])  # not published: it holds the name of the rule
     for place, stage in enumerate((tree, noisy, "seeds", *after), start=1):
         shown = {"stage": stage, "digest": sealed[stage]}
         own = {"seq": charge["seq"] + place, "kind": "seal", "key": f"seal:small-1#1:{stage}", "amount": 0, "shown": shown}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from schemas.plan import Plan
@@ -16,7 +17,10 @@ from steps_engine.methods.checked import Checked
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SeededRandomness
-from tests.tasks.publishing.making import some_counts
+from tasks.publishing.formats import FORMATS
+from tasks.publishing.publication import publish
+from tasks.verify.bundle import verify_bundle
+from tests.tasks.publishing.making import make, sign_again, some_counts
 from tests.tasks.verify.methods import METHODS, release_of, room_for, tables_of
 
 SPLIT = {"count": 2, "budget": "split"}
@@ -117,3 +121,17 @@ def test_estimates_that_are_not_the_least_squares_are_found(name, lie):
         found = checked(domain, plan, made | {"consistent-counts": told})
         assert any(place == "consistent-counts" and f"column {column}" in text for place, text in found.findings)
         assert checked(domain, plan, made).findings == ()
+
+
+@pytest.mark.parametrize("budget", ["split", "shared"])
+@pytest.mark.parametrize("name", ["cascade", "privbayes", "pairs"])
+def test_a_few_rows_in_the_place_of_a_set_are_found(name, budget, tmp_path):
+    release = release_of(name, sets={"count": 2, "budget": budget})
+    made = make(tmp_path / "home", release, some_counts(release.domain, 1003))
+    folder = publish(*made.arguments).folder
+    path = folder / "synthetic-1.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 5), path, compression="zstd")
+    (folder / "synthetic-1.csv").write_bytes(FORMATS.named("csv").write(path.read_bytes()))
+    sign_again(folder, made.home)
+    found = verify_bundle(folder, made.home.keys / "signing-key.pub")
+    assert [each.file for each in found] == ["synthetic-1.parquet"] and "has 5 rows; the noisy counts tell of" in found[0].text
