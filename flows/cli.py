@@ -180,16 +180,18 @@ def show_release(name: str) -> Answered:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="The signer's public key (PEM), from a source you trust.")
+@click.option("--recompute", is_flag=True, help="Make every count and row again from the noisy counts, and compare.")
 @_answers
-def verify(folder: Path, key: Path | None) -> Answered:
+def verify(folder: Path, key: Path | None, recompute: bool) -> Answered:
     """Re-check a published bundle offline."""
     from flows.output import terminal
-    from flows.output.findings import findings
-    from tasks.verify.bundle import verify_bundle
+    from flows.output.findings import verdict
 
-    found = verify_bundle(folder, key)
-    notes = [problem for problem in found if problem.note]
-    return findings([problem for problem in found if not problem.note], notes), terminal.findings
+    if recompute:
+        from tasks.verify.recompute import verify_again as check
+    else:
+        from tasks.verify.bundle import examine as check
+    return verdict(check(folder, key)), terminal.verdict
 
 
 @main.command()

@@ -16,8 +16,11 @@ from schemas.spec.domain import Name
 
 FORMAT: Final = "steps-release/2"
 FORMAT_3: Final = (
-    "steps-release/3"  # knows two measures, interactions and analyses; a manifest has the lowest format that can say it
+    "steps-release/3"  # knows two measures, interactions, analyses and seeds; a manifest has the lowest format that can say it
 )
+# How rows follow from what was drawn: seeds, the stream of bits, and every step after it. Another way is another name.
+Seeds = Literal["steps-seeds/1"]
+SEEDS_1: Final = "steps-seeds/1"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -149,6 +152,7 @@ class Manifest(Frozen):
     composition: Composition
     draws: tuple[Draw, ...]
     analyses: tuple[AnalysisResult, ...] = ()
+    seeds: Seeds | None = None  # by which anybody can make the rows again; none: they cannot be
     plan_hash: Hash
     spec_hash: Hash
     ledger: LedgerProof
@@ -157,20 +161,27 @@ class Manifest(Frozen):
 
     @model_validator(mode="after")
     def _has_the_lowest_format(self) -> Self:
-        if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses):
-            raise ValueError("a manifest has format 3 if it says a measure, an interaction or analyses, and format 2 otherwise")
+        if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds):
+            raise ValueError(
+                "a manifest has format 3 if it says a measure, an interaction, analyses or seeds, and format 2 otherwise"
+            )
         return self
 
     @model_serializer(mode="wrap")
-    def _say_analyses(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return said(self) if self.analyses else without(said(self), "analyses")
+    def _say_what_there_is(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unsaid = [name for name in ("analyses", "seeds") if not getattr(self, name)]
+        return without(said(self), *unsaid)
 
 
 def format_of(
-    guarantee: Guarantee, draws: tuple[Draw, ...], ledger: LedgerProof, analyses: tuple[AnalysisResult, ...] = ()
+    guarantee: Guarantee,
+    draws: tuple[Draw, ...],
+    ledger: LedgerProof,
+    analyses: tuple[AnalysisResult, ...] = (),
+    seeds: Seeds | None = None,
 ) -> Literal["steps-release/2", "steps-release/3"]:
-    """The lowest format that can say what is promised, what was drawn, what was charged, and what it was for."""
-    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses
+    """The lowest format that can say what is promised, drawn and charged, what it was for, and how rows follow from it."""
+    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
     return FORMAT_3 if says_more else FORMAT
 
 

@@ -40,3 +40,6 @@ EVALUATION = pa.schema([("measure", pa.string()), ("which", pa.string()), ("valu
 
 # The plan as its JSON text: one row.
 PLAN = pa.schema([pa.field("plan", pa.string(), nullable=False)])
+
+# By which rule what comes after the noise draws: one row.
+SEEDS = pa.schema([pa.field("seeds", pa.string(), nullable=False)])

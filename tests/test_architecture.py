@@ -169,6 +169,39 @@ def no_seed_in_a_release(path: str, tree: ast.Module) -> Iterator[str]:
         yield from (name for name in imported(path, tree) if name.endswith("SeededRandomness"))
 
 
+# Whoever may draw from a seed that follows from what is published: what comes after the noise, and who makes that again.
+AFTER_NOISE = (
+    "steps_engine/methods/after_noise.py",
+    "steps_engine/methods/run_in_memory.py",
+    "tasks/stages/correct.py",
+    "tasks/stages/synthesize.py",
+    "tasks/verify/recompute.py",
+)
+
+
+def public_seeds_stay_away_from_noise(path: str, tree: ast.Module) -> Iterator[str]:
+    """Noise from a public seed could be taken away again: planning, building and sanitizing never see one."""
+    if path not in AFTER_NOISE:
+        public = ("steps_engine.public_randomness", "steps_engine.methods.after_noise")
+        yield from (name for name in imported(path, tree) if within(name, *public))
+
+
+def noise_is_the_systems(path: str, tree: ast.Module) -> Iterator[str]:
+    """The stages that draw hand the operating system's randomness to the method, and nothing else."""
+    if path in ("tasks/stages/build.py", "tasks/stages/sanitize.py"):
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        draws = [call for call in calls if dotted(call.func) in ("method.build", "method.sanitize")]
+        sources = [call.args[-1] for call in draws]
+        if not draws or any(not isinstance(s, ast.Call) or dotted(s.func) != "SystemRandomness" for s in sources):
+            yield "a draw from another source than the system's"
+
+
+def the_plain_check_recomputes_nothing(path: str, tree: ast.Module) -> Iterator[str]:
+    """It judges tables by what must hold in them; the methods run again in a module of their own."""
+    if path.startswith("tasks/verify/") and path != "tasks/verify/recompute.py":
+        yield from (name for name in imported(path, tree) if within(name, "tasks.verify.recompute"))
+
+
 CONTROLS: dict[Rule, tuple[str, str]] = {
     imports_point_one_way: ("schemas/x.py", "def f():\n    from tasks.stages.plan import plan"),
     folders_keep_their_order: ("tasks/reading/x.py", "def f():\n    from tasks.stages import plan"),
@@ -183,8 +216,17 @@ CONTROLS: dict[Rule, tuple[str, str]] = {
     nothing_foreign_is_run: ("tasks/x.py", "import pickle"),
     functions_and_modules_stay_short: ("tasks/x.py", "def f():\n" + "    x = 1\n" * LONGEST_FUNCTION),
     no_seed_in_a_release: ("tasks/stages/sanitize.py", "from steps_engine.noise import SeededRandomness"),
+    public_seeds_stay_away_from_noise: ("tasks/stages/build.py", "from steps_engine.public_randomness import PublicRandomness"),
+    noise_is_the_systems: ("tasks/stages/sanitize.py", "noisy = method.sanitize(domain, plan, counts, tree, randomness)"),
+    the_plain_check_recomputes_nothing: ("tasks/verify/bundle.py", "def f():\n    from tasks.verify import recompute"),
 }
 MORE_CONTROLS = [
+    (
+        public_seeds_stay_away_from_noise,
+        "steps_engine/methods/tree/sanitize.py",
+        "from steps_engine.methods import after_noise",
+    ),
+    (noise_is_the_systems, "tasks/stages/build.py", "tree = method.build(domain, planned, counts, PublicRandomness(seed))"),
     (imports_point_one_way, "steps_engine/x.py", "if TYPE_CHECKING:\n    import tasks.stores"),
     (folders_keep_their_order, "steps_engine/inference/x.py", "from steps_engine.methods.registry import make_plan"),
     (folders_keep_their_order, "steps_engine/accounting/x.py", "import steps_engine.methods.registry"),

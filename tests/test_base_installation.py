@@ -118,7 +118,21 @@ def test_the_engine_the_schemas_and_the_verifier_import_nothing_of_the_pipeline(
 def test_a_bundle_verifies_on_the_base(run: Run, tmp_path: Path):
     done = run(STEPS, "verify", unpacked("tree-given", tmp_path, "bundles"), "--key", KEY, "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"ok": True, "problems": [], "notes": []}
+    answer = json.loads(done.stdout)
+    assert {name: answer[name] for name in ("ok", "problems", "notes")} == {"ok": True, "problems": [], "notes": []}
+    assert answer["bundle"]["release"] == json.loads((tmp_path / "tree-given/manifest.json").read_bytes())["release"]
+
+
+@pytest.mark.parametrize("decomposition", ["pairs", "cascade"])
+def test_a_bundle_is_recomputed_on_the_base(run: Run, tmp_path: Path, decomposition: str):
+    from tasks.publishing.publication import publish
+    from tests.tasks.publishing.making import POLL, a_release, make, some_counts
+
+    release = a_release(POLL, {"decomposition": decomposition, "sets": {"count": 2, "budget": "shared"}})
+    folder = publish(*make(tmp_path / "home", release, some_counts(POLL, 503)).arguments, seeds="steps-seeds/1").folder
+    done = run(STEPS, "verify", folder, "--recompute", "--json")
+    files = ("consistent-counts.parquet", "synthetic-1.parquet", "synthetic-2.parquet")
+    assert json.loads(done.stdout)["recomputed"] == {"files": dict.fromkeys(files, True), "why_not": None}, done.stderr
 
 
 def test_a_spoilt_bundle_does_not_verify_on_the_base(run: Run, tmp_path: Path):

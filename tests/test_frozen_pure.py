@@ -86,7 +86,8 @@ def test_a_home_goes_on_with_its_next_release_in_epsilon(name: str, tmp_path: Pa
     assert entries(home)[: len(before)] == before and charges(home) == [*paid, "poll-next"]
     assert {entry.measure for entry in entries(home)} == {None} and version_of(home) == SCHEMA_VERSION
     manifest = json.loads((home.public / "poll-next" / "manifest.json").read_bytes())
-    assert manifest["format"] == "steps-release/2" and "measure" not in manifest["ledger"]["charge"]
+    assert (manifest["format"], manifest["seeds"]) == ("steps-release/3", "steps-seeds/1")
+    assert "measure" not in manifest["ledger"]["charge"]
     must_verify(home)
 
 

@@ -234,6 +234,31 @@ def findings(answer: dict[str, Any]) -> None:
     _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): this must not be relied on")
 
 
+def verdict(answer: dict[str, Any]) -> None:
+    """What the bundle says it is, what could be tested, the findings, and last of all whose word that is."""
+    if (told := answer["bundle"]) is not None:
+        _say(f"{told['release']} · {told['population']} · {told['guarantee']} · {told['made_at']}", f"key {told['key']}")
+    if (noise := answer["noise"]) is not None:
+        _say(_tested(noise))
+    if answer["recomputed"] is None and told is not None:
+        _say("rows: whether each follows from the noisy counts was not tried; --recompute does")
+    if (again := answer["recomputed"]) is not None:
+        files = again["files"].values()
+        _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")
+    findings(answer)
+    if answer["notes"] and answer["ok"]:
+        _say("who signed is not established: give the publisher's --key")
+
+
+def _tested(noise: dict[str, Any]) -> str:
+    """Noise can be tested where something was measured more than once."""
+    untested = noise["untested"]
+    once = f"measured once, so that its noise cannot be tested: {', '.join(untested[:5])}" + (" …" if len(untested) > 5 else "")
+    if not noise["contrasts"]:
+        return "noise: nothing was measured more than once; whether it is as large as the plan says cannot be tested"
+    return f"noise: {noise['contrasts']:,} contrasts of noise alone were tested" + (f"; {once}" if untested else "")
+
+
 def decision(answer: dict[str, Any]) -> None:
     _say(f"{answer['release']} is {answer['state']}", *([answer["next"]] if answer.get("next") else []))
 

@@ -67,8 +67,13 @@ class Dependence:
         picked = int(np.searchsorted(np.cumsum(self.chance), uniform(1, randomness)[0] * self.chance.sum()))
         which, strength = divmod(min(picked, self.chance.size - 1), self.chance.shape[1])
         value, gain = self.values[which], self._gain(which, strength)
-        luck = standard_normal(value.size, randomness).reshape(value.shape)
+        # Drawn in the table's own coordinates: whichever way a machine turns the directions, the draw is the same.
+        luck = _along(self._luck(randomness), _version(self.axes, which)[0])
         return self._back(which, gain * value + np.sqrt(gain * self.noise) * luck)
+
+    def _luck(self, randomness: Randomness) -> np.ndarray:
+        shape = [len(each.directions[0]) for each in self.axes]
+        return standard_normal(int(np.prod(shape)), randomness).reshape(shape)
 
     @property
     def mean(self) -> np.ndarray:

@@ -24,11 +24,13 @@ LARGEST_CHANGE = 20.0  # of w, up or down: a cell that the walk left almost empt
 LARGEST_JOINT = 2**15  # cells of a joint table: as many as a core keeps near, and far fewer than rows
 ROWS_PER_CELL = 16
 
+FINEST = 2.0**14  # steps of a weight: machines differ by less, and sums of such weights are exact on all of them
+
 Arrays = Sequence[np.ndarray]
 
 
 def reweight(cells: Arrays, noisy: Arrays, variance: Arrays) -> np.ndarray:
-    """Weights of the rows, of the same total. `cells[t]` is each row's cell in tree t, `noisy[t]` the counts y."""
+    """Weights of the rows, of about the same total. `cells[t]` is each row's cell in tree t, `noisy[t]` the counts y."""
     weight, angles = np.ones(len(cells[0])), [np.zeros(len(y)) for y in noisy]
     for _ in range(SWEEPS):
         for cell, y, v, angle in zip(cells, noisy, variance, angles, strict=True):
@@ -37,7 +39,7 @@ def reweight(cells: Arrays, noisy: Arrays, variance: Arrays) -> np.ndarray:
             angle += step
             weight *= np.exp(step).take(cell)
         np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
-    return _of_the_same_total(weight)
+    return _settled(weight)
 
 
 def reweight_tables(
@@ -60,7 +62,7 @@ def reweight_tables(
                 factor *= change
             weight *= factor.take(cells)
         np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
-    return _of_the_same_total(weight)
+    return _settled(weight)
 
 
 def tables_of(codes: np.ndarray, sizes: tuple[int, ...], tables: Sequence[Split], weight: np.ndarray) -> list[np.ndarray]:
@@ -89,9 +91,10 @@ def _newton_step(inside: np.ndarray, y: np.ndarray, v: np.ndarray, angle: np.nda
     return step
 
 
-def _of_the_same_total(weight: np.ndarray) -> np.ndarray:
+def _settled(weight: np.ndarray) -> np.ndarray:
     weight *= len(weight) / max(weight.sum(), 1e-300)
-    return weight
+    weights: np.ndarray = np.rint(weight * FINEST) / FINEST
+    return weights
 
 
 def _cells(codes: np.ndarray, attributes: Split, shape: tuple[int, ...]) -> np.ndarray:

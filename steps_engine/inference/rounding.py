@@ -16,7 +16,8 @@ def whole_numbers(
     tree: Tree, estimates: list[np.ndarray], randomness: noise.Randomness, most: int = LARGEST_SET
 ) -> list[np.ndarray]:
     """Top-down, root first: every sum is kept exactly. The root is at most `most`."""
-    result = [np.clip(np.rint(estimates[0]), 0, most).astype(np.int64)]
+    root = np.round(estimates[0], 6)  # a half is a half on every machine
+    result = [np.clip(np.rint(root), 0, most).astype(np.int64)]
     for layer, estimate in zip(tree.layers, estimates[1:], strict=True):
         kept, values, sizes = project(layer, estimate, result[-1])
         whole = np.zeros(len(layer), dtype=np.int64)

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from schemas.errors import StepsError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.inference.noise_test import NoiseTest
 
 T = TypeVar("T")
 
@@ -23,14 +24,18 @@ Finding = tuple[str, str]  # where, and a sentence
 Ends = Mapping[str | None, frozenset[int]]  # of every tree (None: the only one) the layers at which a branch ends
 Cells = Callable[[int], tuple[np.ndarray, np.ndarray]]  # of a set: the cells that may have rows, increasing, and how many
 
+Rows = Callable[[int], tuple[float, float]]  # of a set: the number of rows that noisy counts tell, and its standard error
+
 
 @dataclass(frozen=True)
 class Checked:
-    """What a method's tables were found to be. `ends` and `cells` are None where no sound table says them."""
+    """What a method's tables were found to be. `ends`, `cells` and `rows` are None where no sound table says them."""
 
     findings: tuple[Finding, ...]
     ends: Ends | None = None
     cells: Cells | None = None
+    rows: Rows | None = None
+    noise: NoiseTest | None = None  # what was measured more than once, against the noise that it should have
 
 
 class TableCheck(Protocol):
@@ -69,6 +74,13 @@ class Findings:
         for sentence in self.attempt(place, lambda: list(check(*arguments))) or ():
             self.add(place, sentence)
         return len(self.found) == before
+
+    def tested(self, place: str, test: Callable[..., NoiseTest], *arguments: Any) -> NoiseTest | None:
+        """What a test of the noise found; its problems are added."""
+        result = self.attempt(place, test, *arguments)
+        for sentence in result.problems if result is not None else ():
+            self.add(place, sentence)
+        return result
 
 
 def printable(text: str) -> str:

@@ -16,6 +16,7 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Privacy, Release, ReleaseSpec, check_names
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
+from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.protocol import Method
 from steps_engine.methods.registry import method_named
@@ -58,9 +59,10 @@ def run_plan(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness,
     structure = does.build(domain, plan, counts if plan.structure_is_drawn else None, randomness)
     noisy = does.sanitize(domain, plan, counts, structure, randomness)
     tables = {"tree": structure, "noisy-counts": noisy}
-    tables["consistent-counts"] = does.correct(domain, plan, structure, noisy, randomness)
+    drawn = Drawn(domain, plan, structure, noisy)
+    tables["consistent-counts"] = drawn.correct(does)
     for i in range(1, plan.sets + 1):
-        tables[f"synthetic-{i}"] = does.synthesize(domain, plan, tables, i, randomness)
+        tables[f"synthetic-{i}"] = drawn.synthesize(does, tables["consistent-counts"], i)
     return Synthetic(domain, does, plan, tables)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import EvidenceBroken, SpecError
-from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, format_of, guarantee_of
+from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, Seeds, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.results import AnalysisResult
@@ -52,11 +52,19 @@ class Bundle:
     manifest_hash: str
 
 
-def publish(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Bundle:
+def publish(
+    home: Home,
+    release: Release,
+    plan: Plan,
+    references: Iterable[Reference],
+    proof: LedgerProof,
+    seeds: Seeds | None = None,
+) -> Bundle:
     """The whole folder or none: built beside its place, verified as an outsider would, consented to by the ledger, renamed.
 
     The ledger's entry comes first: it refuses what was abandoned or rejected, and from then on refuses both. Killed between the
     entry and the rename, the folder that it names still lies beside its place, and the next run renames it.
+    `seeds`: the rule by which rows follow from what was drawn; None where an earlier version drew them as it liked.
     """
     final, references, ledger = home.public / release.name, tuple(references), open_ledger(home)
     must_be_ours(home, ledger)
@@ -66,7 +74,10 @@ def publish(home: Home, release: Release, plan: Plan, references: Iterable[Refer
             _must_verify(home, final)
         else:
             known = consented(ledger, release.name)
-            ready = _ready(home, final, known) if known else _build(home, final, contents(home, release, plan, tables, proof))
+            if known:
+                ready = _ready(home, final, known)
+            else:
+                ready = _build(home, final, contents(home, release, plan, tables, proof, seeds))
             _must_consent(ledger, ready, final)
             _place(ready, final)
         for left in _beside(final):  # of a publisher that was killed: we hold the lock
@@ -76,9 +87,16 @@ def publish(home: Home, release: Release, plan: Plan, references: Iterable[Refer
         return published
 
 
-def preview(home: Home, release: Release, plan: Plan, references: Iterable[Reference], proof: LedgerProof) -> Path:
+def preview(
+    home: Home,
+    release: Release,
+    plan: Plan,
+    references: Iterable[Reference],
+    proof: LedgerProof,
+    seeds: Seeds | None = None,
+) -> Path:
     """What would be published, unsigned and outside public/: all that an approver may see."""
-    files = contents(home, release, plan, public_tables(home, release, plan, references), proof)
+    files = contents(home, release, plan, public_tables(home, release, plan, references), proof, seeds)
     folder = home.staging / f"{release.name}.preview"
     with disk_faults(folder):
         shutil.rmtree(folder, ignore_errors=True)
@@ -112,7 +130,9 @@ def _public_bytes(home: Home, release: Release, reference: Reference) -> bytes:
     return content
 
 
-def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof) -> dict[str, bytes]:
+def contents(
+    home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof, seeds: Seeds | None
+) -> dict[str, bytes]:
     """Every file of the bundle, the manifest and its signature last."""
     key = signing_key(home)
     files = {f"{stage}.parquet": content for stage, content in tables.items()}
@@ -123,17 +143,19 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, tables)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     history = history_of(open_ledger(home))
     return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 
 
-def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...]) -> Manifest:
+def _manifest(
+    plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...], seeds: Seeds | None
+) -> Manifest:
     guarantee = guarantee_of(plan)
     return Manifest(
-        format=format_of(guarantee, plan.draws, proof, analyses),
+        format=format_of(guarantee, plan.draws, proof, analyses, seeds),
         release=plan.release,
         population=plan.population,
         made_at=_today(),
@@ -141,6 +163,7 @@ def _manifest(plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses:
         composition=composition_of(plan),
         draws=plan.draws,
         analyses=analyses,
+        seeds=seeds,
         plan_hash=plan.hash,
         spec_hash=plan.spec_hash,
         ledger=proof,

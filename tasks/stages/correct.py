@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from schemas.spec.release import Release
+from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.registry import method_of
-from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
 from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, StructureReference
+from tasks.stages.seeds import settle_seeds
 from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
@@ -16,10 +17,11 @@ def correct(
 ) -> ConsistentReference:
     """Estimates with error bars, and for a tree the whole numbers behind each set's rows; or find them."""
     store = Store(home)
+    settle_seeds(store, release.name)
     if found := store.find(release.name, "consistent-counts", drawn=False):
         return ConsistentReference(found)
     planned = load_plan(store, plan)
     method = method_of(planned)
-    consistent = method.correct(release.domain, planned, store.read(tree), store.read(noisy), SystemRandomness())
+    consistent = Drawn(release.domain, planned, store.read(tree), store.read(noisy)).correct(method)
     schema = method.schemas(planned)["consistent-counts"]
     return ConsistentReference(store.write(release.name, "consistent-counts", consistent, schema, "public", drawn=False))

@@ -9,6 +9,7 @@ from schemas.spec.release import Release
 from tasks.publishing.publication import charge_proof, preview, publish
 from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
+from tasks.stages.seeds import seeds_of
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
 
@@ -17,11 +18,11 @@ def publish_release(home: Home, release: Release, plan: PlanReference, public: S
     """Publish the bundle, or find it published; the ledger consents first, and knows its manifest from here on."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)
-    return publish(home, release, load_plan(store, plan), public, proof).folder
+    return publish(home, release, load_plan(store, plan), public, proof, seeds_of(store, release.name)).folder
 
 
 def preview_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:
     """Write down what would be published, for the person who decides."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)
-    return preview(home, release, load_plan(store, plan), public, proof)
+    return preview(home, release, load_plan(store, plan), public, proof, seeds_of(store, release.name))

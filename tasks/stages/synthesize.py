@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from schemas import tables
 from schemas.spec.release import Release
+from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks.stages.plan import load_plan
 from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, SetReference, StructureReference
+from tasks.stages.seeds import seeds_of
 from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 
@@ -43,7 +45,8 @@ def synthesize_set(
     if found := store.find(release.name, name, drawn=False):
         return SetReference(found)
     planned = load_plan(store, plan)
-    made = {reference.stage: store.read(reference) for reference in (tree, noisy, consistent)}
-    records = method_of(planned).synthesize(release.domain, planned, made, number, SystemRandomness())
+    drawn = Drawn(release.domain, planned, store.read(tree), store.read(noisy))
+    source = None if seeds_of(store, release.name) else SystemRandomness()  # as an earlier version, which began, would go on
+    records = drawn.synthesize(method_of(planned), store.read(consistent), number, source)
     schema = tables.records(release.domain)
     return SetReference(store.write(release.name, name, records, schema, "public", drawn=False))

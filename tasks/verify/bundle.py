@@ -1,7 +1,8 @@
 """Verify a published bundle offline: nothing is needed but its folder and, to know who signed it, the publisher's key.
 
-A bundle may come from anybody: names are taken from an allow-list and never from the bundle, links are not followed,
-tables are opened only if their hash holds, and whatever goes wrong is a problem in the list, not an exception.
+A bundle may come from anybody: names are taken from an allow-list and never from the bundle, links are not followed, nothing
+is opened before the signature holds, tables only if their hash holds and they unpack to no more than they may, and whatever
+goes wrong is a problem in the list, not an exception.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import TypeVar
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.checked import Checked, Findings
+from steps_engine.inference.noise_test import NoiseTest
+from steps_engine.methods.checked import Checked, Findings, printable
 from tasks.publishing import bundle
 from tasks.verify import accounts
 from tasks.verify.analyses import check_analyses
 from tasks.verify.beside import look_beside
 from tasks.verify.files import content_of, regular_files, sound_files
-from tasks.verify.signature import NOT_ESTABLISHED, given_key, is_signed
+from tasks.verify.signature import NOT_ESTABLISHED, fingerprint, given_key, is_signed
 from tasks.verify.tables import check_set, check_tables
 
 T = TypeVar("T")
@@ -42,39 +44,98 @@ def holds(problems: Iterable[Problem]) -> bool:
     return all(problem.note for problem in problems)
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a bundle says it is, so that an old one in the place of a new one is seen; all of it signed."""
+
+    release: str
+    population: str
+    guarantee: str
+    made_at: str
+    key: str  # SHA-256 of the public key that signed
+
+    @classmethod
+    def of(cls, manifest: bundle.AnyManifest, pem: bytes) -> Told:
+        promised = manifest.guarantee
+        rho = f"ρ={promised.rho}, δ={promised.delta}, " if getattr(promised, "rho", None) else ""
+        words = (manifest.release, manifest.population, f"{rho}ε={promised.epsilon}", manifest.made_at)
+        release, population, guarantee, made_at = map(printable, words)
+        return cls(release, population, guarantee, made_at, fingerprint(pem))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Everything that does not hold, with notes; what the bundle says it is, if its signature holds."""
+
+    problems: tuple[Problem, ...]
+    told: Told | None = None
+    noise: NoiseTest | None = None
+    recomputed: Recomputed | None = None
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What was made again from the noisy counts, file by file: whether it is what was published."""
+
+    same: Mapping[str, bool]
+    why_not: str | None = None
+
+
+Again = Callable[[Mapping[str, Path], bundle.AnyManifest, Plan, Domain, Findings], Recomputed]
+
+
 def verify_bundle(folder: Path | str, key: Path | None = None) -> list[Problem]:
     """Everything that does not hold in a bundle. With a key, it must be signed by that one."""
+    return list(examine(folder, key).problems)
+
+
+def examine(folder: Path | str, key: Path | None = None, again: Again | None = None) -> Verdict:
+    """The whole check; with `again` (recompute.py) everything after the noise is made once more and compared.
+
+    What is not signed is not looked at: without a signature that holds, no file is opened but the manifest, the signature and
+    the key.
+    """
     pem, found = given_key(key), Findings()
     notes: list[Problem] = []
     files = found.attempt(".", regular_files, Path(folder), found) or {}
-    pem, told = found.attempt(bundle.PUBLIC_KEY, look_beside, files, Path(folder), pem, found) or (pem, [])
-    notes += [Problem(bundle.MANIFEST, text, note=True) for text in told]
+    pem, beside = found.attempt(bundle.PUBLIC_KEY, look_beside, files, Path(folder), pem, found) or (pem, [])
+    notes += [Problem(bundle.MANIFEST, text, note=True) for text in beside]
     raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)
-    manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if raw is not None else None
-    if raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found) and pem is None:
-        notes.append(Problem(bundle.SIGNATURE, NOT_ESTABLISHED, note=True))
-    if manifest is not None:
-        sound = found.attempt(".", sound_files, files, manifest, found) or {}
-        _check_content(sound, manifest, found)
-    return [*(Problem(file, sentence) for file, sentence in found.found), *notes]
+    signed = raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found)
+    manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if signed else None
+    if manifest is None:
+        return Verdict((*_problems(found), *notes))
+    sound = found.attempt(".", sound_files, files, manifest, found) or {}
+    content = _check_content(sound, manifest, found, again)
+    notes += [Problem(bundle.SIGNATURE, NOT_ESTABLISHED, note=True)] if pem is None else []
+    told = found.attempt(bundle.MANIFEST, Told.of, manifest, content_of(files, bundle.PUBLIC_KEY))
+    return Verdict((*_problems(found), *notes), told, *content)
 
 
-def _check_content(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings) -> None:
+def _problems(found: Findings) -> tuple[Problem, ...]:
+    return tuple(Problem(file, sentence) for file, sentence in found.found)
+
+
+def _check_content(
+    files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings, again: Again | None
+) -> tuple[NoiseTest | None, Recomputed | None]:
     """What the signed files say, as far as they are there."""
     form = bundle.form_of(manifest)
     plan = _read(files, bundle.PLAN, lambda content: bundle.read_plan(content, form), found)
     domain = _read(files, bundle.DOMAIN, lambda content: bundle.read_domain(content, form), found)
     if plan is None:
-        return
+        return None, None
     found.collect(bundle.MANIFEST, accounts.manifest_problems, manifest, plan)
     found.collect(bundle.MANIFEST, accounts.ledger_problems, manifest.ledger, manifest, plan)
-    checked = None
+    checked, recomputed = None, None
     if domain is not None:
         found.collect(bundle.DOMAIN, accounts.domain_problems, plan, domain)
         if plan.sets == manifest.composition.sets:
             checked = _check_tables(files, domain, plan, found)
             found.attempt(bundle.PLAN, check_analyses, files, manifest, plan, domain, found)
+            recomputed = again(files, manifest, plan, domain, found) if again is not None else None
     found.collect(bundle.PLAN, accounts.plan_problems, plan, checked.ends if checked is not None else None)
+    return (checked.noise if checked is not None else None), recomputed
 
 
 def _check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: Findings) -> Checked | None:
@@ -82,7 +143,7 @@ def _check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: 
     checked = found.attempt(bundle.PLAN, check_tables, files, domain, plan, found)
     if checked is not None:
         for number in range(1, plan.sets + 1):
-            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked.cells, found)
+            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked, found)
     return checked
 
 

@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from schemas.spec.domain import Domain
 from steps_engine.domain.cells import Space
+from steps_engine.domain.counting import most_rows
 from steps_engine.domain.records import codes_of
+
+STANDARD_ERRORS = 10  # beyond, by no chance that matters, whatever the law of the noise
 
 
 def record_problems(domain: Domain, records: pa.Table, said: tuple[np.ndarray, np.ndarray] | None) -> Iterator[str]:
@@ -30,3 +33,10 @@ def record_problems(domain: Domain, records: pa.Table, said: tuple[np.ndarray, n
         yield "has a row that breaks a rule, or lies in a cell that its whole counts do not have"
     elif not np.array_equal(np.bincount(place, minlength=len(held)), whole):
         yield "does not have as many rows in each cell as its whole counts say"
+
+
+def number_problems(domain: Domain, rows: int, told: float, error: float) -> Iterator[str]:
+    """A set has as many rows as the noisy counts tell, within ten standard errors, and no more than a set may have."""
+    told = min(max(told, 0.0), most_rows(domain)) if error else told
+    if abs(rows - told) > 2 + STANDARD_ERRORS * error:
+        yield f"has {rows:,} rows; the noisy counts tell of {told:,.0f}, with a standard error of {error:,.0f}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from schemas.errors import SpecError
 from steps_engine.methods.checked import Findings
@@ -23,6 +26,12 @@ def given_key(path: Path | None) -> bytes | None:
         return pem
     except (OSError, ValueError):
         raise SpecError(f"{path} is not a public key. Give the publisher's Ed25519 key in PEM, signing-key.pub.") from None
+
+
+def fingerprint(pem: bytes) -> str:
+    """A key in a form that two people can compare: SHA-256 of its 32 bytes, in hexadecimal digits."""
+    raw = bundle.read_public_key(pem).public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return hashlib.sha256(raw).hexdigest()
 
 
 def is_signed(files: Mapping[str, Path], manifest: bytes, given: bytes | None, found: Findings) -> bool:

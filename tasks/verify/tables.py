@@ -8,12 +8,12 @@ from pathlib import Path
 from schemas import tables
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.methods.checked import Cells, Checked, Findings, TableCheck
+from steps_engine.methods.checked import Checked, Findings, TableCheck
 from steps_engine.methods.registry import METHODS
 from tasks.publishing import bundle
 from tasks.publishing.formats import copies
 from tasks.verify.files import read_table
-from tasks.verify.records import record_problems
+from tasks.verify.records import number_problems, record_problems
 
 CHECKS: Mapping[str, TableCheck] = METHODS  # of a method nothing but its schemas and its check is called here
 
@@ -33,18 +33,20 @@ def check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: F
     return checked
 
 
-def check_set(files: Mapping[str, Path], number: int, domain: Domain, cells: Cells | None, found: Findings) -> None:
+def check_set(files: Mapping[str, Path], number: int, domain: Domain, checked: Checked, found: Findings) -> None:
     """One synthetic set: its rows, and that its copies in other formats hold the same."""
     stage = f"synthetic-{number}"
     name = _file(stage)
     if name not in files:
         return
-    said = cells(number) if cells is not None else None
+    said = checked.cells(number) if checked.cells is not None else None
     rows = int(said[1].sum()) if said is not None else None
     records = found.attempt(name, read_table, files[name], tables.records(domain), rows)
     if records is None:
         return
     found.collect(name, record_problems, domain, records, said)
+    if checked.rows is not None:
+        found.collect(name, number_problems, domain, len(records), *checked.rows(number))
     for other, form in copies(stage, files):
         if found.attempt(other, form.is_copy, files[other], records) is False:
             found.add(other, "does not hold the rows of the Parquet file")

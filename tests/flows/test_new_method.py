@@ -72,7 +72,11 @@ def test_a_method_in_one_folder_goes_through_plan_run_page_and_verify(small: Sma
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "The margins" in page and "Every attribute was counted by itself." in page and "margin of region" in page
     verified = steps("verify", folder, "--key", small.home / "keys" / "signing-key.pub", "--json")
-    assert verified.code == 0 and verified.json == {"ok": True, "problems": [], "notes": []}
+    assert verified.code == 0 and {name: verified.json[name] for name in ("ok", "problems", "notes")} == {
+        "ok": True,
+        "problems": [],
+        "notes": [],
+    }
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Imports nothing of the planning: what a plan may say is not asked of the planner
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,12 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
+from steps_engine.methods.cascade.contrasts import tested
 from steps_engine.methods.cascade.tables import Trees, cells_of, read_noisy, read_trees
 from steps_engine.methods.checked import Checked, Ends, Findings
 
 LEAST_VARIANCE = 1e-9  # of a count whose noise is practically 0
+Drawn = tuple[tuple[np.ndarray, ...], int | None]  # noisy histograms, and the exact number of rows where that is known
 Structure = Callable[[Domain, Plan, Trees], Iterator[str]]  # what must have been paid for these trees to be known
 
 
@@ -33,20 +36,39 @@ def check_forest(domain: Domain, plan: Plan, made: Mapping[str, pa.Table], struc
     if trees is None:
         return Checked(tuple(found.found))
     found.collect("plan", structure, domain, plan, trees)
-    if "noisy-counts" in made:
-        _check_counts(domain, plan, trees, made, found)
-    ends: Ends = {domain.names[tree.attribute]: frozenset(np.unique(tree.elections).tolist()) for tree in trees}
-    return Checked(tuple(found.found), ends)
+    drawn = _check_counts(domain, plan, trees, made, found) if "noisy-counts" in made else None
+    if drawn is None:
+        return Checked(tuple(found.found), _ends(domain, trees))
+    noise = found.tested("noisy-counts", tested, plan, trees, *drawn)
+    rows = partial(_rows, domain, plan, trees, *drawn)
+    return Checked(tuple(found.found), _ends(domain, trees), rows=rows, noise=noise)
 
 
-def _check_counts(domain: Domain, plan: Plan, trees: Trees, made: Mapping[str, pa.Table], found: Findings) -> None:
+def _ends(domain: Domain, trees: Trees) -> Ends:
+    return {domain.names[tree.attribute]: frozenset(np.unique(tree.elections).tolist()) for tree in trees}
+
+
+def _rows(
+    domain: Domain, plan: Plan, trees: Trees, noisy: tuple[np.ndarray, ...], total: int | None, number: int
+) -> tuple[float, float]:
+    """The mean of what the trees' histograms sum to, by precision; the exact number where that is known."""
+    if total is not None:
+        return total, 0.0
+    precision = np.array([1 / _variances(domain, plan, tree).sum() for tree in trees])
+    sums = np.array([counts[number - 1 if plan.budget == "split" else 0].sum() for counts in noisy])
+    return float(sums @ precision / precision.sum()), float(1 / np.sqrt(precision.sum()))
+
+
+def _check_counts(domain: Domain, plan: Plan, trees: Trees, made: Mapping[str, pa.Table], found: Findings) -> Drawn | None:
+    """Histograms of the trees, and the estimates that follow."""
     drawn = found.attempt("noisy-counts", read_noisy, domain, trees, made["noisy-counts"])
     if drawn is None:
-        return
+        return None
     if (drawn.total is None) != (plan.total == "estimated"):
         found.add("noisy-counts", "holds an exact number of rows that the plan does not publish, or lacks it")
     if "consistent-counts" in made:
         found.collect("consistent-counts", estimate_problems, domain, plan, trees, drawn.noisy, made["consistent-counts"])
+    return drawn.noisy, drawn.total
 
 
 def structure_problems(domain: Domain, plan: Plan, trees: Trees) -> Iterator[str]:

@@ -127,7 +127,8 @@ def total_rows(plan: Plan, cascade: Cascade, which_set: int) -> int:
         return cascade.total
     totals = np.array([noisy[_measurement(plan, which_set)].sum() for noisy in cascade.noisy])
     weight = 1 / np.array([leaf_variances(tree, plan) @ tree.allowed.sum(axis=1) for tree in cascade.trees])
-    return min(most_rows(cascade.domain), max(0, round(float(totals @ weight / weight.sum()))))
+    mean = round(float(totals @ weight / weight.sum()), 6)  # a half is a half on every machine
+    return min(most_rows(cascade.domain), max(0, round(mean)))
 
 
 def leaf_variances(tree: AttributeTree, plan: Plan) -> np.ndarray:

@@ -5,14 +5,18 @@ Imports nothing of the planning: what a plan may say is not asked of the planner
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.counting import most_rows
 from steps_engine.methods.checked import Checked, Findings
+from steps_engine.methods.pairs.contrasts import tested
 from steps_engine.methods.pairs.structure import Structure, elected_draws, ungrouped
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
 
@@ -30,7 +34,18 @@ def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked
     noisy = found.attempt("noisy-counts", read_noisy, structure, tables["noisy-counts"]) if made else None
     if noisy is not None and "consistent-counts" in tables:
         found.collect("consistent-counts", _estimate_problems, structure, noisy, tables)
-    return Checked(tuple(found.found), ends=_ends(plan))
+    noise = found.tested("noisy-counts", tested, structure, noisy) if noisy is not None else None
+    return Checked(tuple(found.found), ends=_ends(plan), rows=partial(_rows, structure), noise=noise)
+
+
+def _rows(structure: Structure, number: int) -> tuple[float, float]:
+    """The number of rows as it was measured for a set; sets that share a measurement have draws of what it leaves open."""
+    margins, plan = structure.margins, structure.margins.plan
+    own = plan.budget == "split" or plan.sets == 1
+    total = float(margins.total[number - 1 if plan.budget == "split" else 0])
+    if plan.total == "estimated":
+        total = min(max(total, 1.0), most_rows(margins.domain))
+    return total, 0.0 if own else math.sqrt(margins.total_variance)
 
 
 def _ends(plan: Plan) -> dict[str | None, frozenset[int]]:

@@ -13,8 +13,13 @@ import pyarrow.compute as pc
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.nodes import Tree
+from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
+from steps_engine.inference.noise_test import NoiseTest
 from steps_engine.methods.checked import Checked, Ends, Findings
 from steps_engine.methods.tree.branches import Branches, read_branches
+from steps_engine.methods.tree.contrasts import tested
+from steps_engine.methods.tree.sanitize import NoisyCounts
 from steps_engine.methods.tree.sparse import are_cells, cells_below, is_sampled
 
 MOST_ROWS = 2**40  # so that sums of whole numbers cannot overflow
@@ -29,28 +34,35 @@ def check(domain: Domain, plan: Plan, made: Mapping[str, pa.Table]) -> Checked:
         return Checked(tuple(found.found))
     found.collect("plan", election_problems, branches, plan)
     found.collect("plan", unpaid_problems, branches, plan)
-    noisy = _check_noisy(branches, plan, made["noisy-counts"], found) if "noisy-counts" in made else None
+    noisy, noise = _check_noisy(branches, plan, made["noisy-counts"], found) if "noisy-counts" in made else (None, None)
     ends: Ends = {None: frozenset(branches.leaf_layers)}
     if "consistent-counts" not in made or not _check_consistent(branches, plan, noisy, made["consistent-counts"], found):
-        return Checked(tuple(found.found), ends)
+        return Checked(tuple(found.found), ends, noise=noise)
     held, cells = held_and_sampled(made["consistent-counts"], plan)
-    return Checked(tuple(found.found), ends, lambda number: cells_with_rows(branches, held, cells, number))
+    return Checked(tuple(found.found), ends, lambda number: cells_with_rows(branches, held, cells, number), noise=noise)
 
 
-def _check_noisy(branches: Branches, plan: Plan, table: pa.Table, found: Findings) -> pa.Table:
-    """The noisy counts of the nodes that are held."""
-    noisy, cells = held_and_sampled(table, plan)
-    found.collect("noisy-counts", noisy_problems, branches, plan, noisy)
+def _check_noisy(
+    branches: Branches, plan: Plan, table: pa.Table, found: Findings
+) -> tuple[NoisyCounts | None, NoiseTest | None]:
+    """The noisy counts of the nodes that are held, if they are sound, and what their contrasts say of the noise."""
+    held, cells = held_and_sampled(table, plan)
+    sound = found.collect("noisy-counts", noisy_problems, branches, plan, held)
     if is_sampled(plan):
         found.collect("noisy-counts", noisy_cell_problems, branches, plan, cells)
-    return noisy
+    if not sound:
+        return None, None
+    noisy = NoisyCounts.from_table(held)
+    return noisy, found.tested("noisy-counts", tested, branches.tree, plan, noisy)
 
 
-def _check_consistent(branches: Branches, plan: Plan, noisy: pa.Table | None, table: pa.Table, found: Findings) -> bool:
+def _check_consistent(branches: Branches, plan: Plan, noisy: NoisyCounts | None, table: pa.Table, found: Findings) -> bool:
     held, cells = held_and_sampled(table, plan)
     sound = [found.collect("consistent-counts", consistent_problems, branches, plan, held)]
     if noisy is not None:
         sound.append(found.collect("consistent-counts", total_problems, plan, noisy, held))
+        if all(sound):
+            found.collect("consistent-counts", estimate_problems, branches.tree, plan, noisy, held)
     if is_sampled(plan):
         sound.append(found.collect("consistent-counts", whole_cell_problems, branches, held, cells))
     return all(sound)
@@ -143,10 +155,23 @@ def consistent_problems(branches: Branches, plan: Plan, table: pa.Table) -> Iter
                 yield f"{name} in layer {depth} does not sum to the layer above"
 
 
-def total_problems(plan: Plan, noisy: pa.Table, consistent: pa.Table) -> Iterator[str]:
+def estimate_problems(tree: Tree, plan: Plan, noisy: NoisyCounts, table: pa.Table) -> Iterator[str]:
+    """Estimates are the least squares of the noisy counts, with the errors that the plan's scales give."""
+    weights = least_squares_weights(tree, variances(tree, plan))
+    total, numbers = np.array([float(noisy.total or 0)]), range(plan.measurements)
+    fitted = [least_squares(tree, weights, [total, *(layer[i] for layer in noisy.layers)]) for i in numbers]
+    estimate = np.concatenate([np.mean(layer, axis=0) for layer in zip(*fitted, strict=True)])
+    error = np.sqrt(np.concatenate(weights.variance) / plan.measurements)
+    if not np.allclose(table["estimate"].to_numpy(), estimate, rtol=TOLERANCE, atol=TOLERANCE * float(error.max(initial=1.0))):
+        yield "column estimate is not the least squares of the noisy counts"
+    if not np.allclose(table["standard_error"].to_numpy(), error, rtol=TOLERANCE, atol=TOLERANCE):
+        yield "column standard_error does not follow from the plan's scales"
+
+
+def total_problems(plan: Plan, noisy: NoisyCounts, consistent: pa.Table) -> Iterator[str]:
     """A total that is known is kept by every set."""
     if plan.total != "estimated":
-        known = noisy["noisy_1"][0].as_py()
+        known = noisy.total
         if any(consistent[f"whole_{i}"][0].as_py() != known for i in range(1, plan.sets + 1)):
             yield "a set has another total than the one that is known"
 

@@ -61,7 +61,7 @@ def _parts(tree: Tree, noisy: NoisyCounts, plan: Plan) -> Iterator[_Sanitized]:
 def _alike(layer: Layer, nodes: np.ndarray, parents: np.ndarray) -> list[np.ndarray]:
     """The nodes in groups, by the rows that their parent is estimated to have for each of its children."""
     children = np.bincount(layer.parent, minlength=len(parents))[layer.parent[nodes]]
-    order = np.argsort(parents[layer.parent[nodes]] / children, kind="stable")
+    order = np.argsort(np.round(parents[layer.parent[nodes]] / children, 6), kind="stable")
     return np.array_split(nodes[order], min(MOST_GROUPS, 1 + len(nodes) // LARGE_GROUP))
 
 

@@ -166,7 +166,7 @@ def forge_charge(manifest: dict[str, Any], **charge: Any) -> None:
     guarantee, proof = Guarantee.model_validate(manifest["guarantee"]), LedgerProof.model_validate(manifest["ledger"])
     draws = tuple(Draw.model_validate(draw) for draw in manifest["draws"])
     analyses = tuple(AnalysisResult.model_validate(each) for each in manifest.get("analyses", ()))
-    manifest["format"] = format_of(guarantee, draws, proof, analyses)
+    manifest["format"] = format_of(guarantee, draws, proof, analyses, manifest.get("seeds"))
 
 
 def forge_chain(proof: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import shutil
@@ -10,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas import tables
 from schemas.identity import digest, sha256
 from steps_engine.noise import SeededRandomness, SystemRandomness
 from tasks.publishing import bundle, publication
@@ -73,20 +76,30 @@ def unpaid(folder: Path, way: str) -> dict[str, Any]:
     return {"manifest": manifest} | {name: (folder / name).read_bytes() for name in manifest["files"]}
 
 
+def sealed_rule(folder: Path, seeds: str) -> str:
+    """The hash of the sealed file that says by which rule a release draws after its noise, and nothing else."""
+    (path,) = (folder.parents[1] / "staging" / folder.name / "seeds").iterdir()
+    assert pq.read_table(path).equals(pa.table({"seeds": [seeds]}, schema=tables.SEEDS))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> None:
     """Page and chain hold nothing but the other files: whoever has those can compute both again."""
     proof, charge = manifest["ledger"], manifest["ledger"]["charge"]
-    for place, stage in enumerate(bundle.table_stages(2), start=1):
-        shown = {"stage": stage, "digest": manifest["files"][f"{stage}.parquet"]["sha256"]}
+    tree, noisy, *after = bundle.table_stages(2)
+    sealed = {stage: manifest["files"][f"{stage}.parquet"]["sha256"] for stage in bundle.table_stages(2)}
+    sealed["seeds"] = sealed_rule(folder, manifest["seeds"])  # not published: it holds the name of the rule
+    for place, stage in enumerate((tree, noisy, "seeds", *after), start=1):
+        shown = {"stage": stage, "digest": sealed[stage]}
         own = {"seq": charge["seq"] + place, "kind": "seal", "key": f"seal:small-1#1:{stage}", "amount": 0, "shown": shown}
         assert proof["later"][place - 1] == digest(charge | own)
-    assert len(proof["later"]) == len(bundle.table_stages(2))
+    assert len(proof["later"]) == len(sealed)
     before = json.loads(json.dumps(manifest))
     del before["files"][bundle.PAGE]
-    tables = {stage: (folder / f"{stage}.parquet").read_bytes() for stage in bundle.table_stages(2)}
+    contents = {stage: (folder / f"{stage}.parquet").read_bytes() for stage in bundle.table_stages(2)}
     plan = bundle.read_plan((folder / bundle.PLAN).read_bytes())
     domain = bundle.read_domain((folder / bundle.DOMAIN).read_bytes())
-    page = make_page(bundle.read_manifest(bundle.to_bytes(before)), plan, domain, tables)
+    page = make_page(bundle.read_manifest(bundle.to_bytes(before)), plan, domain, contents)
     assert page == (folder / bundle.PAGE).read_bytes()
 
 
