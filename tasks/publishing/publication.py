@@ -26,7 +26,8 @@ from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
 from tasks.publishing.formats import FORMATS
-from tasks.publishing.page import make_page
+from tasks.publishing.listings import listings
+from tasks.publishing.page import make_page, view_of
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
 from tasks.stores.files import alone, disk_faults, sync_folder
@@ -109,7 +110,9 @@ def contents(home: Home, release: Release, plan: Plan, tables: dict[str, bytes],
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, tables)
+    view = view_of(plan, release.domain, tables)
+    files |= listings(view, release.domain)
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses), plan, release.domain, view)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     return files

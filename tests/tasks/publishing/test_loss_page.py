@@ -24,7 +24,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
-from tasks.publishing.page import make_page
+from tasks.publishing.page import make_page, view_of
 from tests.tasks.publishing.making import ELECTED, GIVEN, POLL, a_release, some_counts
 from tests.tasks.publishing.test_page import _Page, phone
 
@@ -50,7 +50,7 @@ def made(method: dict, domain: Domain = POLL, epsilon: str = "1", delta: str = "
 
 def page_of(plan: Plan, domain: Domain, source: SeededRandomness, measure: str | None, amount: int | None = None) -> str:
     tables = {stage: _bytes(table) for stage, table in run_plan(domain, plan, some_counts(domain, 500), source).tables.items()}
-    return make_page(manifest_of(plan, measure, amount), plan, domain, tables).decode()
+    return make_page(manifest_of(plan, measure, amount), plan, domain, view_of(plan, domain, tables)).decode()
 
 
 def _bytes(table) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 from schemas.identity import digest, sha256
 from steps_engine.noise import SeededRandomness, SystemRandomness
 from tasks.publishing import bundle, publication
-from tasks.publishing.page import make_page
+from tasks.publishing.page import make_page, view_of
 from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.validate import silent_gx
@@ -86,7 +86,7 @@ def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> Non
     tables = {stage: (folder / f"{stage}.parquet").read_bytes() for stage in bundle.table_stages(2)}
     plan = bundle.read_plan((folder / bundle.PLAN).read_bytes())
     domain = bundle.read_domain((folder / bundle.DOMAIN).read_bytes())
-    page = make_page(bundle.read_manifest(bundle.to_bytes(before)), plan, domain, tables)
+    page = make_page(bundle.read_manifest(bundle.to_bytes(before)), plan, domain, view_of(plan, domain, tables))
     assert page == (folder / bundle.PAGE).read_bytes()
 
 
