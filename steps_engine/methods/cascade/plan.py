@@ -31,7 +31,7 @@ LARGEST_GROUP = 3  # predecessors that one split takes together
 MOST_CANDIDATES = 500  # splits that compete at a node
 MOST_CELLS = 2**24  # of the table that an election counts for one split
 SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by less than 2, up or down
-FIRST = Fraction(2, 3)  # of what a tree's elections cost: the one at its root decides whether there is a tree at all
+FIRST = Fraction(3, 5)  # of what a tree's elections cost: the one at its root decides whether there is a tree at all
 BY_NOISE = Fraction(1, 100)  # at most the chance that noise alone splits a root
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
@@ -52,7 +52,7 @@ class Parts:
 # A/x + B/(1−x) is least at odds x/(1−x) = √(A/B), A/√x + B/√(1−x) at odds ∛(A/B)²: with noise ∝ 1/√ρ, and elections cheaper
 # beside counts, less of ρ than of ε is best spent on what is no histogram (docs/lab/currencies.md).
 PARTS = {
-    PURE.name: Parts(elections=Fraction(3, 10), order=Fraction(1, 10), total=Fraction(1, 50)),
+    PURE.name: Parts(elections=Fraction(7, 20), order=Fraction(1, 10), total=Fraction(1, 50)),
     ZCDP.name: Parts(elections=Fraction(1, 5), order=Fraction(1, 20), total=Fraction(1, 200)),
 }
 
@@ -227,6 +227,15 @@ def candidate_splits(
     """The splits that compete, `()` (stop) first: public, as `rows` is expected_rows or was paid for."""
     affordable = (z for z in _groups(predecessors) if penalty(sizes, z, attribute, scale) < LARGEST_PENALTY * rows)
     return ((), *affordable)
+
+
+def chances(sizes: tuple[int, ...], splits: tuple[Split, ...], attribute: int, rows: int) -> np.ndarray:
+    """What each split scores by chance, √(n(G − 1)(K − 1)/2π), where n independent people fall evenly into G groups and K
+    categories: a cell is off by √(n(G − 1)(K − 1))/GK, times √(2/π) on average. Uneven ones score less.
+    """
+    groups = np.array([math.prod(sizes[j] for j in split) for split in splits])
+    by_chance: np.ndarray = np.sqrt(rows * (groups - 1) * (sizes[attribute] - 1) / (2 * math.pi))
+    return by_chance
 
 
 def prices(sizes: tuple[int, ...], splits: tuple[Split, ...], attribute: int, scale: float) -> np.ndarray:
