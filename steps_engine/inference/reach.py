@@ -43,7 +43,8 @@ def _least(noises: tuple[tuple[str, Fraction, int], ...]) -> float:
         transform = transform * _transform(noise, unit) ** number
     chance = np.fft.irfft(transform, _POINTS)[: _POINTS // 2]
     within = chance[0] + 2 * np.concatenate([[0.0], np.cumsum(chance[1:])])
-    return math.ceil(unit * int(np.searchsorted(within, COVERED - 1e-12)) - 1e-9)
+    least = int(np.searchsorted(within, COVERED - 1e-12))
+    return float(least) if unit == 1 else float(math.ceil(unit * (least + 0.5)))  # a coarse point stands for all around it
 
 
 def _transform(noise: CountNoise, unit: float) -> np.ndarray:

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from steps_engine.inference.contrasts import interaction
+
 WRONG = 20  # at most one release in so many calls some pair clear that is noise
 
 
@@ -18,22 +20,25 @@ def strength(table: np.ndarray, variance: np.ndarray) -> float:
     >>> strength(even, np.full((2, 2), 400.0)), round(strength(tied, np.full((2, 2), 400.0)), 1)
     (0.0, 33.3)
     """
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    added = table - np.outer(rows, columns) / max(float(table.sum()), 1.0)
-    return against(added, float(variance.mean()), rows, columns)
+    return against(interaction(table), float(variance.mean()), table.sum(axis=1), table.sum(axis=0), float(table.sum()))
 
 
-def against(added: np.ndarray, variance: float, rows: np.ndarray, columns: np.ndarray) -> float:
-    """The same of a part that sums to zero along both axes, with the variance of its noise in every direction.
+def against(found: np.ndarray, variance: float, rows: np.ndarray, columns: np.ndarray, total: float) -> float:
+    """The same of an interaction, with the variance of its noise in every direction, and of margins that may be noise too.
 
     Chance is what independent people would show: n·p(1 − p)·q(1 − q) in a cell of two categories with shares p and q.
     """
-    p, q = np.maximum(rows, 0.0), np.maximum(columns, 0.0)
-    n = max(float(p.sum()), 1.0)
-    p, q = p / n, q / max(float(q.sum()), 1.0)
+    n, p, q = max(total, 1.0), _shares(rows), _shares(columns)
+    added = found - n * interaction(np.outer(p, q))
     chance = n * float((p * (1 - p)).mean() * (q * (1 - q)).mean())
     alone = chance + variance * (1 - 1 / len(rows)) * (1 - 1 / len(columns))
     return float(np.sqrt((added**2).mean() / alone)) if alone > 0 else math.inf
+
+
+def _shares(counts: np.ndarray) -> np.ndarray:
+    counts = np.maximum(counts, 0.0)
+    whole = float(counts.sum())
+    return counts / whole if whole > 0 else np.full(len(counts), 1 / len(counts))
 
 
 def clear_from(freedom: int, pairs: int) -> float:

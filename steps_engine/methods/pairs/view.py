@@ -9,7 +9,6 @@ from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
 from steps_engine.domain.records import codes_of
-from steps_engine.inference.contrasts import interaction
 from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import against
 from steps_engine.methods.pairs.estimate import estimate, evidence, one_way_with_errors
@@ -84,11 +83,10 @@ def _strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float
     """Of every pair that was measured: what it was found to add to its margins, over what noise and chance would."""
     said, margins = [evidence(structure, noisy, i) for i in range(structure.margins.plan.measurements)], structure.margins
     counts = [np.bincount(g, margins.estimates(j).mean(axis=0)) for j, g in enumerate(structure.group)]
-    total, found = max(float(margins.total.mean()), 1.0), dict[Two, float | None]()
+    total, found = float(margins.total.mean()), dict[Two, float | None]()
     for i, j in (pair for pair in said[0] if len(pair) == 2):
         value = np.mean([each[i, j].value for each in said], axis=0)
-        even = np.outer(np.maximum(counts[i], 0.0), np.maximum(counts[j], 0.0)) / total
-        found[i, j] = against(value - interaction(even), said[0][i, j].variance / len(said), counts[i], counts[j])
+        found[i, j] = against(value, said[0][i, j].variance / len(said), counts[i], counts[j], total)
     return found
 
 

@@ -47,7 +47,7 @@ def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndar
 
 def _is_plain_sum(branches: Branches, plan: Plan) -> bool:
     """Whether nothing but the leaves was counted: then least squares weighs nothing, and a margin is a sum of their counts."""
-    return len(branches.layers) == 1 and plan.total == "estimated"
+    return len(branches.layers) == 1 and bool(branches.layers[0].leaf.all()) and plan.total == "estimated"
 
 
 def _reaches(branches: Branches, plan: Plan, digit: np.ndarray, size: int) -> np.ndarray:
