@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from steps_engine.inference.reach import HEAVIEST
+
 
 @dataclass(frozen=True)
 class SketchRow:
@@ -41,6 +43,12 @@ class Margin:
     estimate: np.ndarray
     error: np.ndarray
     synthetic: np.ndarray
+    reach: np.ndarray | None = None  # half of each 95 % interval, by the law of its noise; None: by a bound for any law
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half of each category's 95 % interval."""
+        return HEAVIEST * self.error if self.reach is None else self.reach
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,22 @@ class Total:
     estimate: float
     error: float
     rows: tuple[int, ...]
+    reach: float | None = None
+
+    @property
+    def half(self) -> float:
+        return HEAVIEST * self.error if self.reach is None else self.reach
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two attributes: whether some count tells of both at once, and how strongly against the noise."""
+
+    first: str
+    second: str
+    told: Literal["measured", "through others", "independent"]
+    strength: float | None = None  # of what was measured: about 1 where it is noise; None: not computed
+    clear: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,3 +112,5 @@ class View:
     network: tuple[Dependent, ...] = ()
     remarks: tuple[str, ...] = ()
     warning: str = ""  # on intervals from the sets
+    pairs: tuple[Pair, ...] = ()  # every pair of attributes with a choice, in the domain's order
+    standard_errors: float = HEAVIEST  # that hold 95 % of whatever stands on the page without an exact law

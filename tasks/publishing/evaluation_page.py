@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from steps_engine.evaluation.report import Evaluation
 from steps_engine.evaluation.section import figure
 from tasks.publishing.evaluation_pictures import draw_picture
+from tasks.publishing.templates import template
 
 WARNING = (
     "CONFIDENTIAL: computed from confidential records without paying any privacy budget. Showing this page, or a decision "
@@ -19,13 +17,10 @@ WARNING = (
 
 def render_evaluation(evaluation: Evaluation, title: str, confidential: bool) -> str:
     """The page; when confidential, its first line says so."""
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["figure"] = figure
-    template = environment.from_string(files(__package__).joinpath("pages", "evaluation.html").read_text(encoding="utf-8"))
     sections = evaluation.sections()
     # Our own drawings, their labels escaped.
     pictures = [Markup(draw_picture(section.picture)) if section.picture else None for section in sections]
-    return template.render(
+    return template("evaluation.html", figure=figure).render(
         rows=evaluation.rows,
         sections=list(zip(sections, pictures, strict=True)),
         title=title,

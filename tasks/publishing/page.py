@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_UP
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -17,13 +18,14 @@ from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES, PURE
 from steps_engine.methods.registry import method_of
-from steps_engine.methods.views import Margin
+from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
+from tasks.publishing.templates import template
+from tasks.publishing.verdict import TRUST, trusts, verdict
 
-PAGES = Path(__file__).parent / "pages"
-PRECISE, ROUGH = 0.05, 0.50  # half the 95 % interval as a part of an average category
+MOST_PAIRS = 12  # that are listed below the matrix
 
 WHAT = {
     "tree": "the nodes of the tree: which attributes split which node",
@@ -32,48 +34,60 @@ WHAT = {
     "synthetic": "synthetic records",
     "domain": "attributes, categories, bounds and rules",
     "plan": "what was decided before the records were read",
+    "margins": "counts of every category with 95 % intervals, as on this page",
+    "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
+    "codebook": "what every code in the tables stands for",
     "signing-key": "the key that signed the manifest",
 }
 
 
-def make_page(manifest: Manifest, plan: Plan, domain: Domain, tables: dict[str, bytes]) -> bytes:
-    """index.html from the manifest (as far as it is known), the plan, the domain and the public tables."""
-    method = method_of(plan)
-    view = method.view(domain, plan, {stage: bundle.read_table(content) for stage, content in tables.items()})
+def view_of(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> View:
+    """What is shown of a release, from its public tables."""
+    return method_of(plan).view(domain, plan, {stage: bundle.read_table(content) for stage, content in tables.items()})
+
+
+def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> bytes:
+    """index.html from the manifest (as far as it is known), the plan, the domain and what is shown of the public tables."""
     page = _template().render(
         manifest=manifest,
         plan=plan,
         domain=domain,
         view=view,
         total=view.total,
+        verdict=verdict(view, sum(size > 1 for size in domain.sizes)),
         margins=list(_margin_views(view.margins, view.total.estimate)),
-        tree=pictures.tree_picture(view.tree) if view.tree else None,
+        matrix=pictures.matrix_picture(view.pairs),
+        strongest=_strongest(view.pairs),
+        tree=pictures.tree_picture(view.tree, view.standard_errors) if view.tree else None,
         network=pictures.network_picture(view.network) if view.network else None,
         budget=_budget(manifest),
         loss=loss_view(plan),
         analyses=list(analysis_views(manifest, plan)),
-        draws=list(_draw_rows(plan, method.sketch(plan).draws)),
+        draws=list(_draw_rows(plan, method_of(plan).sketch(plan).draws)),
         files=list(_file_rows(manifest)),
     )
     return page.encode()
 
 
 def _template() -> jinja2.Template:
-    loader = jinja2.FileSystemLoader(PAGES)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"count": _count, "size": _size, "power": power, "powers": powers, "short": _rounded_up}
-    return environment.get_template("release.html")
+    numbers = {"count": _count, "up": _up, "size": _size, "short": _rounded_up, "decimal": with_decimal}
+    return template("release.html", power=power, powers=powers, **numbers)
 
 
 def _margin_views(found: Sequence[Margin], rows: float) -> Iterator[dict[str, Any]]:
-    """The best measured attribute first, each with a word on how far it can be trusted."""
+    """The best measured attribute first, each with how many of its categories can be trusted how far."""
     rows = max(rows, 1.0)
-    noise = [pictures.Z * float(margin.error.max()) * len(margin.labels) / rows for margin in found]
+    noise = [float(margin.half.max()) * len(margin.labels) / rows for margin in found]
     for place in np.argsort(noise, kind="stable"):
-        trust = "precise" if noise[place] <= PRECISE else "rough" if noise[place] <= ROUGH else "mostly noise"
-        yield {"name": found[place].attribute, "trust": trust, "picture": pictures.margin_picture(found[place])}
+        words = Counter(trusts(found[place]))
+        badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
+        yield {"name": found[place].attribute, "badges": badges, "picture": pictures.margin_picture(found[place])}
+
+
+def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:
+    """The pairs that stand out most, each with how many times larger it is than noise alone would be."""
+    clear = sorted((pair for pair in pairs if pair.clear), key=lambda pair: -(pair.strength or 0.0))[:MOST_PAIRS]
+    return [{"first": pair.first, "second": pair.second, "strength": f"{pair.strength:,.1f}"} for pair in clear]
 
 
 def _budget(manifest: Manifest) -> dict[str, Any]:
@@ -104,7 +118,21 @@ def _draw_rows(plan: Plan, said: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _paid_in_epsilon(draw: Draw) -> dict[str, str]:
-    return {"sensitivity": str(draw.sensitivity), "cost": str(draw.cost), "scale": str(draw.scale)}
+    shown = {"sensitivity": draw.sensitivity, "cost": draw.cost, "scale": draw.scale}
+    return {name: with_decimal(value) for name, value in shown.items()}
+
+
+def with_decimal(value: Fraction | str) -> str:
+    """A fraction, and beside it what it is about.
+
+    >>> with_decimal(Fraction(3, 50)), with_decimal(Fraction(2, 3)), with_decimal(Fraction(4)), with_decimal("1/2")
+    ('3/50 = 0.06', '2/3 ≈ 0.6667', '4', '1/2 = 0.5')
+    """
+    value = Fraction(value)
+    if value.denominator == 1:
+        return str(value)
+    about = f"{float(value):.4g}"
+    return f"{value} {'=' if Fraction(about) == value else '≈'} {about}"
 
 
 def _runs(sets: list[int]) -> str:
@@ -140,6 +168,15 @@ def _count(value: float) -> str:
     ('1,290,240', '0')
     """
     return f"{round(value):,}".replace("-", "−")
+
+
+def _up(value: float) -> str:
+    """Half an interval, never less than it is.
+
+    >>> _up(53.2), _up(54.0)
+    ('54', '54')
+    """
+    return f"{math.ceil(value - 1e-9):,}"
 
 
 def _size(size: int) -> str:

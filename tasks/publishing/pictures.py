@@ -5,40 +5,79 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from textwrap import wrap
 from typing import Any
 
 from steps_engine.accounting.meaning import Curve
-from steps_engine.methods.views import Branch, Dependent, Margin
+from steps_engine.methods.views import Branch, Dependent, Margin, Pair
+from tasks.publishing.verdict import trusts
 
-Z = 1.959964  # 95 % of a normal law lies within ± Z standard errors
 MOST_BARS = 24
+LETTER = 7.2  # the width of a letter, at most on average, in the pictures' units
+EXTRA = 0.34  # of a row, for every further line of a label
+LINE = 24  # letters of a label that stand in one line of a tree
 
 
 def margin_picture(margin: Margin) -> dict[str, Any]:
-    """Bars with 95 % intervals; a band where there are too many categories for bars."""
-    low, high = margin.estimate - Z * margin.error, margin.estimate + Z * margin.error
+    """Bars with 95 % intervals; a band where there are too many categories for bars at a glance. Places in percent."""
+    low, high = margin.estimate - margin.half, margin.estimate + margin.half
     top = max(float(high.max()), float(margin.synthetic.max()), 1.0)
     rows = [
         {
             "label": label,
+            "trust": word,
             "estimate": float(margin.estimate[k]),
-            "error": Z * float(margin.error[k]),
+            "error": float(margin.half[k]),
             "bar": max(float(margin.estimate[k]), 0.0) / top,
             "low": max(float(low[k]), 0.0) / top,
             "high": max(float(high[k]), 0.0) / top,
-            "cut": bool(low[k] < 0),
             "synthetic": float(margin.synthetic[k]) / top,
         }
-        for k, label in enumerate(margin.labels)
+        for k, (label, word) in enumerate(zip(margin.labels, trusts(margin), strict=True))
     ]
     return {"kind": "bars" if len(rows) <= MOST_BARS else "band", "rows": rows, "top": top}
+
+
+def matrix_picture(pairs: Sequence[Pair]) -> dict[str, Any] | None:
+    """Attributes down the diagonal; below it a square for every pair, of the class that says what is known of it."""
+    names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
+    if len(names) < 2:
+        return None
+    place, size = {name: number for number, name in enumerate(names)}, 20 if len(names) <= 20 else 14
+    squares: dict[str, list[tuple[int, int]]] = {known: [] for known in KNOWN}
+    for pair in pairs:
+        column, row = sorted((place[pair.first], place[pair.second]))
+        squares[class_of(pair)].append((column * size + 1, row * size + 1))
+    right = max((number + 1) * size + 8 + LETTER * len(name) for number, name in enumerate(names))
+    return {
+        "names": names, "size": size, "squares": squares, "width": round(right + 10), "height": len(names) * size + 4,
+        "words": {known: text for known, text in KNOWN.items() if squares[known]},
+    }  # fmt: skip
+
+
+KNOWN = {
+    "clear": "measured, and clear of noise and chance",
+    "noise": "measured, but not to be told from noise and chance",
+    "unknown": "measured, with an error that is not known here",
+    "through": "not measured: told of by other attributes only",
+    "independent": "taken as independent",
+}
+
+
+def class_of(pair: Pair) -> str:
+    if pair.told != "measured":
+        return "through" if pair.told == "through others" else "independent"
+    return "clear" if pair.clear else "unknown" if pair.strength is None else "noise"
 
 
 def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     """Attributes one below another in their order; an arc for every predecessor on which an attribute was split."""
     row = {each.name: number for number, each in enumerate(network)}
     arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
-    return {"names": network, "arcs": arcs}
+    left = round(24 + LETTER * max(len(each.name) for each in network))
+    for arc in arcs:  # how far its curve is pulled to the right
+        arc["pull"] = min(23.4 * (arc["to"] - arc["from"]), 300.0)
+    return {"names": network, "arcs": arcs, "left": left, "bulge": round(40 + max((arc["pull"] for arc in arcs), default=0))}
 
 
 def curve_picture(curve: Curve) -> dict[str, Any]:
@@ -75,6 +114,7 @@ class Shown:
     """A node of the picture; `row` is where it stands, in units of one line."""
 
     label: str
+    lines: list[str]
     value: str
     share: float
     depth: int
@@ -83,19 +123,20 @@ class Shown:
     children: list[Shown] = field(default_factory=list)
 
 
-def tree_picture(root: Branch) -> dict[str, Any]:
+def tree_picture(root: Branch, standard_errors: float) -> dict[str, Any]:
     """A tree's branches from left to right."""
-    return _laid_out(_shown(root, 0))
+    return _laid_out(_shown(root, 0, standard_errors))
 
 
-def _shown(branch: Branch, depth: int) -> Shown:
-    value = "" if branch.stub else _with_error(branch.estimate, branch.error)
-    children = [_shown(child, depth + 1) for child in branch.children]
-    return Shown(branch.label, value, branch.share, depth, stub=branch.stub, children=children)
+def _shown(branch: Branch, depth: int, standard_errors: float) -> Shown:
+    value = "" if branch.stub else _with_error(branch.estimate, standard_errors * branch.error)
+    children = [_shown(child, depth + 1, standard_errors) for child in branch.children]
+    lines = wrap(branch.label, LINE) or [branch.label]
+    return Shown(branch.label, lines, value, branch.share, depth, stub=branch.stub, children=children)
 
 
-def _with_error(estimate: float, error: float) -> str:
-    return f"{round(float(estimate)):,} ± {round(Z * float(error)):,}".replace("-", "−")
+def _with_error(estimate: float, half: float) -> str:
+    return f"{round(float(estimate)):,} ± {-int(-half // 1):,}".replace("-", "−")
 
 
 def _laid_out(root: Shown) -> dict[str, Any]:
@@ -111,9 +152,10 @@ def _laid_out(root: Shown) -> dict[str, Any]:
         if shown.children:
             shown.row = (shown.children[0].row + shown.children[-1].row) / 2
         else:
-            shown.row, next_row = next_row, next_row + 1
+            shown.row, next_row = next_row + (len(shown.lines) - 1) * EXTRA, next_row + 1 + (len(shown.lines) - 1) * EXTRA
         placed.append(shown)
         links.extend({"parent": shown, "child": child} for child in shown.children)
 
     place(root)
-    return {"nodes": placed, "links": links, "rows": next_row, "columns": 1 + max(shown.depth for shown in placed)}
+    columns = 1 + max(shown.depth for shown in placed)
+    return {"nodes": placed, "links": links, "rows": next_row + EXTRA * (len(root.lines) - 1), "columns": columns}

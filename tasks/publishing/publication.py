@@ -26,7 +26,8 @@ from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
 from tasks.publishing.formats import FORMATS
-from tasks.publishing.page import make_page
+from tasks.publishing.listings import listings
+from tasks.publishing.page import make_page, view_of
 from tasks.stores.acts import consented
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
@@ -143,7 +144,9 @@ def contents(
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, tables)
+    view = view_of(plan, release.domain, tables)
+    files |= listings(view, release.domain)
+    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, view)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     history = history_of(open_ledger(home))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
-
-from jinja2 import Environment
 
 from schemas.errors import DataInvalid
 from schemas.expectations import BROKEN, ROWS, build_suite, silent_gx
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
+from tasks.publishing.templates import template
 from tasks.reading.profile import Finding, Profile, contents, structure
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source
 from tasks.stores.files import disk_faults, private_folder
@@ -97,8 +95,7 @@ def _run(suite: Any, frame: Any) -> list[Any]:
 
 
 def _render(release: Release, outcomes: list[Outcome], remarks: list[str]) -> str:
-    template = files("tasks.publishing").joinpath("pages", PAGE).read_text(encoding="utf-8")
-    return Environment(autoescape=True).from_string(template).render(release=release, outcomes=outcomes, remarks=remarks)
+    return template(PAGE).render(release=release, outcomes=outcomes, remarks=remarks)
 
 
 def _write(folder: Path, page: str) -> Path:

@@ -6,19 +6,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 from markupsafe import Markup
 
 from steps_engine.studies import paper
 from steps_engine.studies.currencies import currencies
 from steps_engine.studies.methods import known
+from tasks.publishing.templates import template
 from tasks.stores.files import disk_faults, temporary
 from tasks.studies.pictures import CAPTIONS, Pictures, as_bytes, simulation_pictures, styled, voter_pictures
 from tasks.studies.points import METHODS, Point, Study, read_points
 from tasks.studies.tables import Tables, simulation_tables, voter_tables
 
-PAGES = Path(__file__).parents[1] / "publishing" / "pages"
 MAKERS = {"voter": (voter_tables, voter_pictures), "simulation": (simulation_tables, simulation_pictures)}
 
 
@@ -65,13 +64,8 @@ def wide_utility(tables: Tables) -> pd.DataFrame:
 
 
 def make_page(study: Study, tables: Tables, pictures: Pictures) -> str:
-    loader = jinja2.FileSystemLoader(PAGES)
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"number": _number, "whole": _whole}
     registry = [*known(METHODS[study.name]).values(), *study.methods]
-    return environment.get_template("study.html").render(
+    return template("study.html", number=_number, whole=_whole).render(
         study=study,
         source=paper.SOURCE,
         measures=paper.MEASURES,

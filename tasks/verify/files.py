@@ -50,7 +50,7 @@ def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: 
     sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
-    names = bundle.file_names(sets, formats_among(manifest.files))
+    names = bundle.file_names(sets, formats_among(manifest.files), bundle.listings_among(manifest.files))
     for name in sorted(files.keys() - names):
         found.add(printable(name), "does not belong to a bundle")
     for name in sorted(names - files.keys() - bundle.UNLISTED):

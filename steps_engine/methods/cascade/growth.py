@@ -21,7 +21,7 @@ from steps_engine.domain.contingency import covers, in_parallel, joint_table, la
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
-from steps_engine.methods.cascade.plan import MOST_CELLS, candidate_splits, order_draws, penalty, tree_draws
+from steps_engine.methods.cascade.plan import MOST_CELLS, candidate_splits, chances, order_draws, prices, threshold, tree_draws
 from steps_engine.noise import Randomness
 from steps_engine.scores import MOST_ROWS, dependence, mean_of
 
@@ -40,7 +40,7 @@ def grow(domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomne
         splits = candidate_splits(domain.sizes, order[:position], order[position], scale, rows)
         tree = AttributeTree(domain, order[position], splits, ())
         for draw in draws.elections:
-            tree = _split(tree, prefix, draw, scale, randomness)
+            tree = _split(tree, prefix, draw, _prices(plan, tree, draw, scale, rows), randomness)
         trees.append(tree.tidy())
     return tuple(trees)
 
@@ -116,11 +116,23 @@ def _prefix_table(domain: Domain, prefix: tuple[int, ...], table: np.ndarray) ->
     return Counts(codes, table[cell])
 
 
-def _split(tree: AttributeTree, rows: Counts, draw: Draw, scale: float, randomness: Randomness) -> AttributeTree:
+def _prices(plan: Plan, tree: AttributeTree, draw: Draw, scale: float, rows: int) -> np.ndarray:
+    """What is taken off the score of each split, from public sizes and n̂ alone. Stop is one of many candidates: at the root,
+    where it is decided whether the attribute depends on anything, what chance would score and a threshold against the noise
+    give it its fair chance, if the plan says so."""
+    found = prices(tree.sizes, tree.splits, tree.attribute, scale)
+    by_noise = plan.election.by_noise if plan.election else None
+    if by_noise is None or tree.layers:
+        return found
+    found[1:] += threshold(found, draw, by_noise)
+    return found + chances(tree.sizes, tree.splits, tree.attribute, rows)
+
+
+def _split(tree: AttributeTree, rows: Counts, draw: Draw, price: np.ndarray, randomness: Randomness) -> AttributeTree:
     """One more layer: an election at every node of the newest one. Nodes are disjoint: the layer costs one election."""
     eligible = _eligible(tree)
     scores = _scores(tree, rows, eligible.any(axis=0) & np.array([len(split) > 0 for split in tree.splits]))
-    scores -= [penalty(tree.sizes, split, tree.attribute, scale) for split in tree.splits]
+    scores -= price
     elected = elect(draw, scores, eligible, randomness)
     return AttributeTree(tree.domain, tree.attribute, tree.splits, (*tree.layers, elected.astype(np.int32)))
 

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from schemas.plan import Draw, ElectionPlan, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import MethodSpec
@@ -22,13 +24,15 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.nodes import Split
 from steps_engine.methods.cascade.spec import ELECTED, CascadeSpec
-from steps_engine.scores import must_be_expected
+from steps_engine.scores import MOST_ROWS, must_be_expected
 
 LAYERS = 2  # elections on a path
 LARGEST_GROUP = 3  # predecessors that one split takes together
 MOST_CANDIDATES = 500  # splits that compete at a node
 MOST_CELLS = 2**24  # of the table that an election counts for one split
 SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by less than 2, up or down
+FIRST = Fraction(3, 5)  # of what a tree's elections cost: the one at its root decides whether there is a tree at all
+BY_NOISE = Fraction(1, 100)  # at most the chance that noise alone splits a root
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
 ASSUMED_ROWS = 10**5  # for the estimates below where expected_rows is not public
@@ -48,7 +52,7 @@ class Parts:
 # A/x + B/(1−x) is least at odds x/(1−x) = √(A/B), A/√x + B/√(1−x) at odds ∛(A/B)²: with noise ∝ 1/√ρ, and elections cheaper
 # beside counts, less of ρ than of ε is best spent on what is no histogram (docs/lab/currencies.md).
 PARTS = {
-    PURE.name: Parts(elections=Fraction(3, 10), order=Fraction(1, 10), total=Fraction(1, 50)),
+    PURE.name: Parts(elections=Fraction(7, 20), order=Fraction(1, 10), total=Fraction(1, 50)),
     ZCDP.name: Parts(elections=Fraction(1, 5), order=Fraction(1, 20), total=Fraction(1, 200)),
 }
 
@@ -147,13 +151,20 @@ def order_draws(plan: Plan) -> tuple[Draw, ...]:
 
 def _tree_draws(name: str, layers: int, cost: Fraction, allowance: Allowance) -> list[Draw]:
     """Elections serve all sets; the histogram of a leaf gets what its path's elections have left."""
-    each = parts_of(allowance).elections * cost / layers if layers else Fraction(0)
-    draws = [allowance.election(f"{name}: election {layer}", each, SPREAD, layer=layer, tree=name) for layer in range(layers)]
+    costs = _election_costs(layers, parts_of(allowance).elections * cost)
+    draws = [allowance.election(f"{name}: election {at}", each, SPREAD, layer=at, tree=name) for at, each in enumerate(costs)]
     for set_ in allowance.served:
         for held in range(min(1, layers), layers + 1):
-            left = (cost - held * each) / len(allowance.served)
+            left = (cost - sum(costs[:held])) / len(allowance.served)
             draws.append(allowance.count(_leaves(name, set_, held), left, layer=held, set_=set_, tree=name))
     return draws
+
+
+def _election_costs(layers: int, cost: Fraction) -> tuple[Fraction, ...]:
+    """What the election of each layer costs: the first one most, the others the same."""
+    if layers < 2:
+        return (cost,) * layers
+    return (FIRST * cost, *((1 - FIRST) * cost / (layers - 1),) * (layers - 1))
 
 
 def _leaves(name: str, set_: int | None, held: int) -> str:
@@ -188,7 +199,7 @@ def _election(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> E
     must_be_expected(domain.expected_rows)
     return ElectionPlan(
         utility="dependence", what="groups", mechanism=allowance.electing, layers=LAYERS, share=parts_of(allowance).elections,
-        candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1,
+        candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1, by_noise=BY_NOISE,
     )  # fmt: skip
 
 
@@ -216,6 +227,39 @@ def candidate_splits(
     """The splits that compete, `()` (stop) first: public, as `rows` is expected_rows or was paid for."""
     affordable = (z for z in _groups(predecessors) if penalty(sizes, z, attribute, scale) < LARGEST_PENALTY * rows)
     return ((), *affordable)
+
+
+def chances(sizes: tuple[int, ...], splits: tuple[Split, ...], attribute: int, rows: int) -> np.ndarray:
+    """What each split scores by chance, √(n(G − 1)(K − 1)/2π), where n independent people fall evenly into G groups and K
+    categories: a cell is off by √(n(G − 1)(K − 1))/GK, times √(2/π) on average. Uneven ones score less.
+    """
+    groups = np.array([math.prod(sizes[j] for j in split) for split in splits])
+    by_chance: np.ndarray = np.sqrt(rows * (groups - 1) * (sizes[attribute] - 1) / (2 * math.pi))
+    return by_chance
+
+
+def prices(sizes: tuple[int, ...], splits: tuple[Split, ...], attribute: int, scale: float) -> np.ndarray:
+    """The penalty of every split; `()`, to stop, has none."""
+    return np.array([penalty(sizes, split, attribute, scale) for split in splits])
+
+
+def threshold(penalties: np.ndarray, draw: Draw, chance: Fraction) -> float:
+    """What every split must be worth beyond its penalty, so that noise alone splits with at most this chance.
+
+    Where nothing depends on anything, stop is best; an election takes a candidate that is `loss` worse with a chance of at most
+    exp(−loss/scale). The sum of these over the splits is `chance`: the threshold grows with the logarithm of their number.
+
+    >>> draw = Draw(name="", kind="election", mechanism="exponential", layer=0, set=None, nodes="inner", sensitivity=4,
+    ...             epsilon=1, scale=4)
+    >>> [round(threshold(np.zeros(1 + splits), draw, Fraction(1, 50)), 1) for splits in (1, 60)]
+    [15.6, 32.0]
+    """
+    scale = float(draw.scale)
+    least = float(penalties[1:].min(initial=math.inf))
+    if math.isinf(least):
+        return 0.0
+    others = float(np.exp((least - penalties[1:]) / scale).sum())  # of which the cheapest is 1
+    return min(max(scale * math.log(others / float(chance)) - least, 0.0), float(MOST_ROWS))
 
 
 def penalty(sizes: tuple[int, ...], split: Split, attribute: int, scale: float) -> float:

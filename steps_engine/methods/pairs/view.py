@@ -9,11 +9,14 @@ from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
 from steps_engine.domain.records import codes_of
-from steps_engine.methods.pairs.estimate import estimate, one_way_with_errors
+from steps_engine.inference.reach import standard_errors
+from steps_engine.inference.strength import against
+from steps_engine.methods.pairs.estimate import estimate, evidence, one_way_with_errors
 from steps_engine.methods.pairs.structure import Structure
 from steps_engine.methods.pairs.synthesize import trunk, walk
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
+from steps_engine.methods.relations import Two, pairs_of
 from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
 
 STRONG = 0.5  # of the information of the pair that ties an attribute to the tree: others as strong are shown beside it
@@ -50,10 +53,10 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
     margins = structure.margins
     error = float(np.sqrt(margins.total_variance / len(margins.total)))
-    first = ", ".join(structure.names(trunk(structure)))
+    first, factor = ", ".join(structure.names(trunk(structure))), standard_errors(plan)
     return View(
-        total=Total(float(margins.total.mean()), error, tuple(len(codes) for codes in sets)),
-        margins=tuple(_margin(structure, j, sets) for j in range(len(domain.sizes))),
+        total=Total(float(margins.total.mean()), error, tuple(len(codes) for codes in sets), factor * error),
+        margins=tuple(_margin(structure, j, sets, factor) for j in range(len(domain.sizes))),
         estimated_by="Counts from each attribute's own table,",
         heading="The pairs",
         text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
@@ -63,6 +66,8 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "
         "how many categories an attribute has." + (f" Drawn first, together: {first}." if first else ""),
         network=_network(structure, noisy),
+        pairs=pairs_of(domain, _strengths(structure, noisy)),
+        standard_errors=factor,
         warning="Sets agree with pairs of attributes. What three or more attributes have in common beyond their pairs was not "
         "measured, and no interval knows of it.",
     )
@@ -74,11 +79,22 @@ def _larger(structure: Structure) -> str:
     return f"; and {number} larger table{'s' if number > 1 else ''}, which the release's analyses need." if number else "."
 
 
-def _margin(structure: Structure, attribute: int, sets: list[np.ndarray]) -> Margin:
+def _strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float | None]:
+    """Of every pair that was measured: what it was found to add to its margins, over what noise and chance would."""
+    said, margins = [evidence(structure, noisy, i) for i in range(structure.margins.plan.measurements)], structure.margins
+    counts = [np.bincount(g, margins.estimates(j).mean(axis=0)) for j, g in enumerate(structure.group)]
+    total, found = float(margins.total.mean()), dict[Two, float | None]()
+    for i, j in (pair for pair in said[0] if len(pair) == 2):
+        value = np.mean([each[i, j].value for each in said], axis=0)
+        found[i, j] = against(value, said[0][i, j].variance / len(said), counts[i], counts[j], total)
+    return found
+
+
+def _margin(structure: Structure, attribute: int, sets: list[np.ndarray], factor: float) -> Margin:
     domain = structure.margins.domain
     estimate, error = one_way_with_errors(structure.margins, attribute)
     synthetic = np.mean([np.bincount(codes[:, attribute], minlength=domain.sizes[attribute]) for codes in sets], axis=0)
-    return Margin(domain.names[attribute], domain.attributes[attribute].labels, estimate, error, synthetic)
+    return Margin(domain.names[attribute], domain.attributes[attribute].labels, estimate, error, synthetic, factor * error)
 
 
 def _network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -10,11 +12,13 @@ from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.nodes import Tree
+from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.protocol import Tables
+from steps_engine.methods.relations import Two, pairs_of
 from steps_engine.methods.tree.branches import Branches, read_branches
 from steps_engine.methods.tree.check import held_and_sampled
 from steps_engine.methods.tree.correct import ConsistentCounts
-from steps_engine.methods.tree.margins import margins
+from steps_engine.methods.tree.margins import margins, strengths
 from steps_engine.methods.tree.sparse import is_sampled, threshold_of
 from steps_engine.methods.tree.tables import read_tree
 from steps_engine.methods.views import Branch, Sketch, SketchRow, Total, View
@@ -49,13 +53,14 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     counts, _ = held_and_sampled(tables["consistent-counts"], plan)
     estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
     whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
+    factor = standard_errors(plan)
     order = (
         "in an order fixed before the records were read"
         if plan.election is None
         else f"which were elected privately with a share of {MEASURES[plan.measure].symbol}"
     )
     return View(
-        total=Total(float(estimate[0]), float(error[0]), tuple(int(row[0]) for row in whole)),
+        total=Total(float(estimate[0]), float(error[0]), tuple(int(row[0]) for row in whole), factor * float(error[0])),
         margins=tuple(margins(branches, plan, estimate, whole)),
         estimated_by="Counts by least squares",
         heading="The tree",
@@ -65,7 +70,15 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         caption=f"The largest branches, with estimated counts and 95 % intervals. In all: {_layers(plan)}",
         tree=largest_branches(branches, estimate, error),
         remarks=(_sampled(domain, plan, branches),) if is_sampled(plan) else (),
+        pairs=pairs_of(domain, _told(domain, branches, plan, estimate)),
+        standard_errors=factor,
     )  # fmt: skip
+
+
+def _told(domain: Domain, branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, float | None]:
+    """Cells hold every pair. Where they are too many to list, nothing is known of the error of what the tree does not count."""
+    chosen = [j for j, size in enumerate(domain.sizes) if size > 1]
+    return dict.fromkeys(itertools.combinations(chosen, 2)) | strengths(branches, plan, estimate)
 
 
 def _layers(plan: Plan) -> str:

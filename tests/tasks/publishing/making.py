@@ -80,7 +80,14 @@ def a_release(
     **privacy,
 ) -> Release:
     """Figures of privacy are given as text; with `rho` there is no `epsilon`."""
-    spec = {"name": name, "dataset": "d.yaml", "source": "s.csv", "method": method, "formats": formats, "analyses": analyses}
+    spec = {
+        "name": name,
+        "dataset": "d.yaml",
+        "source": "who-voted.csv",
+        "method": method,
+        "formats": formats,
+        "analyses": analyses,
+    }
     figures = {name: Decimal(privacy.pop(name)) for name in ("rho", "delta") if name in privacy}
     spec["privacy"] = ({} if "rho" in figures else {"epsilon": Decimal(epsilon)}) | figures | privacy
     return Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder=".")

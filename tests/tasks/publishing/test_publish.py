@@ -214,7 +214,7 @@ def test_the_exact_number_of_rows_is_published_only_when_it_is_invariant(tmp_pat
 
 def test_a_bundle_names_no_machine_user_path_or_fingerprint(given):
     folder = given.home.public / given.release.name
-    secrets = {str(given.home.path), "f" * 64, "s.csv", given.ledger.entries()[1].body}
+    secrets = {str(given.home.path), "f" * 64, "who-voted", given.ledger.entries()[1].body}
     secrets |= {f'"{name}"' for name in (getpass.getuser(), socket.gethostname())}
     for path in folder.iterdir():
         content = path.read_bytes()

@@ -483,12 +483,9 @@ def test_a_whole_fit_keeps_its_epsilon():
 
 @pytest.mark.slow
 def test_control_a_tree_that_stops_on_exact_counts_is_caught(monkeypatch):
-    honest = cascade._split
-
-    def stopping(tree, rows, draw, scale, randomness):
-        if rows.count.min() >= 5:  # nobody is rare: no reason to split
-            return AttributeTree(tree.domain, tree.attribute, tree.splits, (np.zeros(1, dtype=np.int32),))
-        return honest(tree, rows, draw, scale, randomness)
+    def stopping(tree, rows, draw, price, randomness):
+        split = rows.count.min() < 5 and len(tree.splits) > 1  # nobody is rare: no reason to split
+        return AttributeTree(tree.domain, tree.attribute, tree.splits, (np.array([int(split)], dtype=np.int32),))
 
     monkeypatch.setattr(cascade, "_split", stopping)
     assert epsilon_lower_bound(evidence(SOMEBODY, 1), evidence(NOBODY, 2)) > 1

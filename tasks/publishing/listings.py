@@ -1,0 +1,65 @@
+"""What the page shows as CSV with labels: margins, pairs and the codebook. Made from published numbers alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from schemas.spec.domain import Domain
+from steps_engine.methods.views import Margin, Pair, View
+from tasks.publishing import bundle
+from tasks.publishing.verdict import trusts
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet may take a cell's text for
+
+Row = Sequence[str | int | float]
+
+
+def listings(view: View, domain: Domain) -> dict[str, bytes]:
+    """Every listing of a bundle by its name."""
+    margins = ("attribute", "category", "estimate", "low", "high", "standard_error", "synthetic_mean", "trust")
+    pairs = ("first", "second", "known", "strength_against_noise", "clear_of_noise")
+    return {
+        bundle.MARGINS: csv_of(margins, (row for margin in view.margins for row in _margin_rows(margin))),
+        bundle.PAIRS: csv_of(pairs, map(_pair_row, view.pairs)),
+        bundle.CODEBOOK: csv_of(("attribute", "kind", "code", "category"), _codebook_rows(domain)),
+    }
+
+
+def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
+    """RFC 4180 in UTF-8, numbers as they are and no text that a spreadsheet would run."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([harmless(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def harmless(text: str) -> str:
+    """A text that could be read as a formula, behind an apostrophe: the sign that spreadsheets show what follows as it is.
+
+    >>> harmless("=1+1"), harmless("-9"), harmless("\uff1d1"), harmless("a-b")
+    ("'=1+1", "'-9", "'\uff1d1", 'a-b')
+    """
+    begins = unicodedata.normalize("NFKC", text).lstrip(" \ufeff")[:1]
+    return f"'{text}" if begins in FORMULA and begins else text
+
+
+def _margin_rows(margin: Margin) -> Iterator[Row]:
+    for k, (label, word) in enumerate(zip(margin.labels, trusts(margin), strict=True)):
+        count, half = float(margin.estimate[k]), float(margin.half[k])
+        numbers = (count, count - half, count + half, float(margin.error[k]), float(margin.synthetic[k]))
+        yield margin.attribute, label, *(round(number, 4) for number in numbers), word
+
+
+def _pair_row(pair: Pair) -> Row:
+    shown = "" if pair.strength is None else f"{pair.strength:.3f}"
+    return pair.first, pair.second, pair.told, shown, ("yes" if pair.clear else "no") if pair.told == "measured" else ""
+
+
+def _codebook_rows(domain: Domain) -> Iterator[Row]:
+    for attribute in domain.attributes:
+        for code, label in enumerate(attribute.labels):
+            yield attribute.name, attribute.kind, code, label
