@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
+from flows.runtime.place import home_of_run
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
@@ -15,9 +16,9 @@ verify_bundle = stage("verify bundle", check_bundle)
 
 
 @flow(name="audit", flow_run_name="audit", **NOTHING_KEPT)
-def audit(home: str | None = None) -> dict[str, object]:
+def audit() -> dict[str, object]:
     """Re-checks everything that was published, and the ledger behind it."""
-    return fit_for_public("audit", _audit)(Home.from_environment(home))
+    return fit_for_public("audit", _audit)(home_of_run())
 
 
 def _audit(home: Home) -> dict[str, object]:

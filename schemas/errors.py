@@ -30,6 +30,10 @@ class KeyRefused(SpecError):
         return str(self.args[0])
 
 
+class NotOwned(SpecError):
+    """A run that a server asked for names what its worker does not own. Looked at first: nothing was read or charged."""
+
+
 class BudgetRefused(StepsError):
     """The population's balance does not cover the plan."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prefect's server and a process worker on loopback, everything in prefect.yaml deployed. Ctrl-C stops both.
+# Prefect's server and a worker on loopback, behind a login, everything in prefect.yaml deployed. Ctrl-C stops both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
@@ -14,6 +14,15 @@ export PREFECT_LOGGING_LEVEL=INFO PREFECT_SERVER_LOGGING_LEVEL=WARNING
 mkdir -p "$PREFECT_HOME"
 
 . scripts/demo-inputs.sh
+[ -e "$STEPS_HOME/worker.yaml" ] || (
+    umask 022
+    printf 'releases: "%s/examples"\nsources: ["%s/%s"]\npopulations: [%s]\n' "$PWD" "$PWD" "$records" "$population" > "$STEPS_HOME/worker.yaml"
+)
+
+# The login is for everybody who reaches the server; a page of another origin cannot ask it anything.
+PREFECT_SERVER_API_AUTH_STRING=$($bin/steps server login)
+export PREFECT_SERVER_API_AUTH_STRING PREFECT_API_AUTH_STRING=$PREFECT_SERVER_API_AUTH_STRING
+export PREFECT_SERVER_CORS_ALLOWED_ORIGINS=http://127.0.0.1:$port
 
 stop() {
     trap - INT TERM EXIT
@@ -33,10 +42,10 @@ for _ in $(seq 180); do
     sleep 1
 done
 
-$bin/prefect --no-prompt work-pool create steps --type process --overwrite > /dev/null
-$bin/prefect --no-prompt deploy --all > "$PREFECT_HOME/deploy.log"
-$bin/prefect worker start --pool steps > "$PREFECT_HOME/worker.log" 2>&1 &
+$bin/steps server install
+$bin/steps server work > "$PREFECT_HOME/worker.log" 2>&1 &
 worker=$!
 
+echo "Login for the UI: $PREFECT_SERVER_API_AUTH_STRING   (kept in $STEPS_HOME/keys/prefect-login)"
 echo "Prefect UI: http://127.0.0.1:$port   (home $STEPS_HOME, logs in $PREFECT_HOME; Ctrl-C stops)"
 wait "$server"

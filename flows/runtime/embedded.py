@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.runtime.interrupts import unheard_by_children
-from flows.runtime.prefect_settings import quiet
+from flows.runtime.prefect_settings import log_in, quiet
 from flows.runtime.progress import shown_in_terminal
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.specs import load_release
@@ -26,6 +26,7 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
     load_release(path, period)  # a bad spec dies at the door, before a server is started
     quiet(home.folder)
+    log_in(home)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         try:
             outcome = _run(home, path, period)
@@ -41,9 +42,11 @@ def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     # state comes back from its database, which holds no results.
     try:
         from flows.release import release
+        from flows.runtime.place import embedded_in
 
         start_server()
-        return release(release=str(path), home=str(home.path), period=period)
+        with embedded_in(home):
+            return release(release=str(path), period=period)
     except StepsError:
         raise
     except Exception as error:
@@ -114,6 +117,7 @@ def _resume(home: Home, name: str, approve: bool, who: str, why: str) -> bool:
     if not os.environ.get("PREFECT_API_URL"):
         return False
     quiet(home.folder)
+    log_in(home)
     from flows.runtime.approval import resume_waiting
 
     return resume_waiting(name, approve, who, why)

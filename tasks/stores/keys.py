@@ -1,10 +1,11 @@
-"""Secrets of this installation, made on first use: HMAC keys and the Ed25519 signing key."""
+"""Secrets of this installation, made on first use: HMAC keys, the Ed25519 signing key and the login of Prefect's server."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from .files import disk_faults, keep, temporary
 from .home import Home
 
 KEY_BYTES = 32
+LOGIN = "prefect-login"
 
 
 def secret_key(home: Home, name: str) -> bytes:
@@ -57,6 +59,17 @@ def signing_key(home: Home) -> Ed25519PrivateKey:
     if not public.exists():
         _store_once(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return key
+
+
+def server_login(home: Home) -> str:
+    """What Prefect's server asks of everybody who reaches it, name and password in one; of no use to anybody but its owner."""
+    path = home.keys / LOGIN
+    if not path.exists():
+        _store_once(path, f"steps:{secrets.token_urlsafe(KEY_BYTES)}".encode())
+    login = _read_private(path).decode("ascii", errors="replace").strip()
+    if not re.fullmatch(r"[!-~]+:[!-~]{16,}", login):
+        raise EvidenceBroken(f"{path} is no login of the form name:password. Delete it, and another is made on the next start.")
+    return login
 
 
 def _store_once(path: Path, content: bytes) -> None:

@@ -1,0 +1,44 @@
+"""`steps server …`: Prefect's server and the worker beside it, for one home."""
+
+from __future__ import annotations
+
+import click
+
+from flows.answering import Answered, answers, home_asked, with_wishes
+
+
+@click.group()
+@with_wishes
+def server() -> None:
+    """Prefect's server: its login, what is deployed on it, and the worker that runs it."""
+
+
+@server.command()
+@answers
+def login() -> Answered:
+    """Print the login of the server, made on first use: PREFECT_SERVER_API_AUTH_STRING, and what the UI asks for."""
+    from tasks.stores.keys import LOGIN, server_login
+
+    home = home_asked()
+    return {"login": server_login(home), "file": str(home.keys / LOGIN)}, lambda answer: click.echo(answer["login"])
+
+
+@server.command()
+@click.option(
+    "--notify", metavar="URL", help="A webhook that is told what needs a person; or STEPS_NOTIFY.", envvar="STEPS_NOTIFY"
+)
+@answers
+def install(notify: str | None) -> Answered:
+    """Put work pool, automations and everything in prefect.yaml on the server of PREFECT_API_URL; again, it updates them."""
+    from flows.runtime import serving
+
+    return serving.install(home_asked(), notify), serving.show
+
+
+@server.command()
+@answers
+def work() -> Answered:
+    """Run what the server asks for, as far as worker.yaml in the home owns it. Ends with Ctrl-C or SIGTERM."""
+    from flows.runtime import serving
+
+    return serving.work(home_asked()), lambda answer: click.echo(f"steps: worker {answer['worker']} stopped", err=True)
