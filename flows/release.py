@@ -48,13 +48,7 @@ evaluate = stage("evaluate", tasks.stages.evaluate.evaluate)
 forget = stage("forget exact counts", tasks.stages.forget.forget_exact_counts)
 
 
-ReleaseFile = Annotated[
-    str, Field(title="release.yaml", description="Its path from the worker's folder of releases, such as wages/release.yaml.")
-]
-Period = Annotated[
-    str,
-    Field(pattern=f"^{A_PERIOD}$", description="2026q4, 2026-11 or 2026; otherwise the one in which the run was due."),
-]
+Period = Annotated[str, Field(pattern=f"^{A_PERIOD}$")]
 
 
 def _run_name() -> str:
@@ -72,8 +66,13 @@ def _load(path: Path, period: str | None) -> Release:
 
 
 @flow(name="release", flow_run_name=_run_name, task_runner=task_runner(), **NOTHING_KEPT)
-def release(release: ReleaseFile, period: Period | None = None) -> dict[str, Any]:
-    """Releases the data that the file `release` describes, within the budget of its population."""
+def release(release: str, period: Period | None = None) -> dict[str, Any]:
+    """Releases the data that the file `release` describes, within the budget of its population.
+
+    Args:
+        release: the path of a release.yaml from the worker's folder of releases, such as wages/release.yaml
+        period: 2026q4, 2026-11 or 2026; if not given, the one in which the run was due
+    """
     with events.told_how_it_ends():
         return fit_for_public("release", _release)(home_of_run(), release, period)
 

@@ -14,9 +14,20 @@ def server() -> None:
 
 
 @server.command()
+@click.option("--port", type=click.IntRange(1, 65535), default=4200, show_default=True)
+@click.option("--origin", metavar="URL", help="Where browsers find it, if a proxy of yours stands before it.")
+@answers
+def start(port: int, origin: str | None) -> Answered:
+    """Start Prefect's server on loopback, behind the login; pages of other origins get nothing from it."""
+    from flows.runtime import serving
+
+    serving.start(home_asked(), port, origin)
+
+
+@server.command()
 @answers
 def login() -> Answered:
-    """Print the login of the server, made on first use: PREFECT_SERVER_API_AUTH_STRING, and what the UI asks for."""
+    """Print the login of the server, made on first use: what the UI asks for, and PREFECT_API_AUTH_STRING elsewhere."""
     from tasks.stores.keys import LOGIN, server_login
 
     home = home_asked()

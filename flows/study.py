@@ -26,23 +26,34 @@ from tasks.studies.points import Point, ask, compute, grid, path_of, prepare
 from tasks.studies.process_pool import ProcessPool, cores
 from tasks.studies.report import report
 
-BY_HAND = "On the command line alone: a worker reads and writes no files that a run names."
 BATCH = 500  # points handed to Prefect at a time
 
 
 @flow(name="study", flow_run_name="study {name}", task_runner=task_runner(), **NOTHING_KEPT)
 def study(
     name: Literal["voter", "simulation"],
-    repeats: Annotated[int, Field(ge=1, description="As many as the paper's, unless given.")] | None = None,
-    epsilon: Annotated[list[str], Field(description="The paper's, unless given.")] | None = None,
-    method: Annotated[list[str], Field(description="All, unless given.")] | None = None,
-    out: Annotated[str, Field(description=BY_HAND)] | None = None,
-    data: Annotated[str, Field(description=BY_HAND)] | None = None,
-    domain: Annotated[str, Field(description=BY_HAND)] | None = None,
+    repeats: Annotated[int, Field(ge=1)] | None = None,
+    epsilon: list[str] | None = None,
+    method: list[str] | None = None,
+    out: str | None = None,
+    data: str | None = None,
+    domain: str | None = None,
     seed: Annotated[int, Field(ge=0)] = 1,
-    delta: Annotated[list[str], Field(description="Every method under zCDP too, at (ε, δ); such as 1e-9.")] | None = None,
+    delta: list[str] | None = None,
 ) -> dict[str, Any]:
-    """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures."""
+    """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures.
+
+    Args:
+        name: which of the paper's studies
+        repeats: as many as the paper's, unless given
+        epsilon: the paper's, unless given
+        method: all, unless given
+        out: on the command line alone, since a worker writes no files that a run names
+        data: on the command line alone, since a worker reads no files that a run names
+        domain: of `data`
+        seed: the same figures for the same seed
+        delta: every method under zero-concentrated privacy too, at (ε, δ); such as 1e-9
+    """
     begun = time.monotonic()
     if not is_embedded():
         out = _out_of_worker(name, out, data, domain)

@@ -9,8 +9,6 @@ STEPS_HOME=$(realpath -m "${STEPS_HOME:-.steps}")
 export STEPS_HOME
 export PREFECT_HOME=${PREFECT_HOME:-$STEPS_HOME/prefect}
 export PREFECT_API_URL=http://127.0.0.1:$port/api
-export DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false PREFECT_FLOWS_HEARTBEAT_FREQUENCY=30
-export PREFECT_LOGGING_LEVEL=INFO PREFECT_SERVER_LOGGING_LEVEL=WARNING
 mkdir -p "$PREFECT_HOME"
 
 . scripts/demo-inputs.sh
@@ -18,11 +16,6 @@ mkdir -p "$PREFECT_HOME"
     umask 022
     printf 'releases: "%s/examples"\nsources: ["%s/%s"]\npopulations: [%s]\n' "$PWD" "$PWD" "$records" "$population" > "$STEPS_HOME/worker.yaml"
 )
-
-# The login is for everybody who reaches the server; a page of another origin cannot ask it anything.
-PREFECT_SERVER_API_AUTH_STRING=$($bin/steps server login)
-export PREFECT_SERVER_API_AUTH_STRING PREFECT_API_AUTH_STRING=$PREFECT_SERVER_API_AUTH_STRING
-export PREFECT_SERVER_CORS_ALLOWED_ORIGINS=http://127.0.0.1:$port
 
 stop() {
     trap - INT TERM EXIT
@@ -34,7 +27,7 @@ stop() {
 trap stop EXIT
 trap 'exit 0' INT TERM
 
-$bin/prefect server start --host 127.0.0.1 --port "$port" > "$PREFECT_HOME/server.log" 2>&1 &
+$bin/steps server start --port "$port" > "$PREFECT_HOME/server.log" 2>&1 &
 server=$!
 for _ in $(seq 180); do
     $bin/python -c "import urllib.request as u; u.urlopen('$PREFECT_API_URL/health', timeout=2)" 2> /dev/null && break
@@ -46,6 +39,6 @@ $bin/steps server install
 $bin/steps server work > "$PREFECT_HOME/worker.log" 2>&1 &
 worker=$!
 
-echo "Login for the UI: $PREFECT_SERVER_API_AUTH_STRING   (kept in $STEPS_HOME/keys/prefect-login)"
+echo "Login for the UI: $($bin/steps server login)   (kept in $STEPS_HOME/keys/prefect-login)"
 echo "Prefect UI: http://127.0.0.1:$port   (home $STEPS_HOME, logs in $PREFECT_HOME; Ctrl-C stops)"
 wait "$server"

@@ -10,8 +10,8 @@
 | steps.release.refused | running again gives the same answer | kind |
 | steps.release.failed | running again may help | kind |
 | steps.worker.refused | a run named what its worker does not own | |
-| steps.budget.low | the balance does not cover what is scheduled | measure, needed, left, until |
-| steps.audit.passed, steps.audit.failed | the nightly audit | bundles, or problems |
+| steps.budget.low | the balance does not cover what is scheduled | measure, needed, left |
+| steps.audit.passed, steps.audit.failed | the nightly audit | |
 
 Each has a `text` for people: what happened, and what to do.
 """
@@ -27,6 +27,7 @@ from prefect.events import emit_event
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused, DataInvalid, EvidenceBroken, NotOwned, SpecError, StepsError, WaitingForApproval
 from schemas.spec.release import Release
+from tasks.stages.foresee import Need
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -93,8 +94,17 @@ def told_how_it_ends() -> Iterator[None]:
         raise
 
 
-def tell_audit(bundles: int, problems: list[str]) -> None:
-    found = "; ".join(problems[:5])
-    text = f"{len(problems)} problem(s): {found}" if problems else f"The ledger and {bundles} bundle(s) hold."
-    event = "audit.failed" if problems else "audit.passed"
-    tell(event, "audit", "audit", text, bundles=str(bundles), problems=str(len(problems)))
+@contextmanager
+def told_of_audit() -> Iterator[None]:
+    """Tells whether an audit came to its end and everything held; one that could not look has not passed."""
+    try:
+        yield
+    except StepsError as error:
+        tell("audit.failed", "audit", "audit", str(error))
+        raise
+    tell("audit.passed", "audit", "audit", "The ledger and everything published hold.")
+
+
+def tell_low_balance(need: Need) -> None:
+    amounts = {"measure": need.measure, "needed": show_nanos(need.needed), "left": show_nanos(need.left)}
+    tell("budget.low", "population", need.population, need.text, **amounts)

@@ -1,4 +1,4 @@
-"""`steps server install` and `steps server work`: what stands on Prefect's server, and who runs it."""
+"""`steps server start`, `install` and `work`: Prefect's server behind its login, what stands on it, and who runs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -15,8 +15,26 @@ from flows.runtime.prefect_settings import log_in, quiet
 from schemas.errors import InfrastructureFault, SpecError
 from tasks.ownership import owned_by
 from tasks.stores.home import Home
+from tasks.stores.keys import server_login
 
 DEPLOYMENTS = "prefect.yaml"
+HOST = "127.0.0.1"
+
+
+def start(home: Home, port: int, origin: str | None) -> NoReturn:
+    """Becomes Prefect's server: on loopback, for those who have the login, asked by pages of its own origin alone."""
+    quiet(home.folder)
+    login, own = server_login(home), f"http://{HOST}:{port}"
+    os.environ |= {
+        "PREFECT_SERVER_API_AUTH_STRING": login,
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": origin or own,
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
+        **({"PREFECT_UI_API_URL": f"{origin}/api"} if origin else {}),
+    }
+    os.environ.pop("PREFECT_API_URL", None)
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    os.execv(sys.executable, command)
 
 
 def install(home: Home, notify: str | None) -> dict[str, Any]:
@@ -62,6 +80,7 @@ def work(home: Home) -> dict[str, Any]:
     owned_by(home)  # a worker that owns nothing says so at once
     os.environ["STEPS_HOME"] = str(home.path)
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")  # a run that falls silent is noticed
     quiet(home.folder)
     log_in(home)
     from prefect.settings import PREFECT_WORKER_HEARTBEAT_SECONDS
@@ -85,8 +104,8 @@ def work(home: Home) -> dict[str, Any]:
 def _must_name_a_server() -> None:
     if not os.environ.get("PREFECT_API_URL"):
         raise SpecError(
-            "PREFECT_API_URL is not set: start a server with the login of `steps server login` "
-            "(PREFECT_SERVER_API_AUTH_STRING), then name it, as http://127.0.0.1:4200/api."
+            "PREFECT_API_URL is not set: start a server with `steps server start`, then name it, as "
+            f"PREFECT_API_URL=http://{HOST}:4200/api."
         )
 
 
