@@ -24,13 +24,14 @@ HOST = "127.0.0.1"
 def start(home: Home, port: int, origin: str | None) -> NoReturn:
     """Becomes Prefect's server: on loopback, for those who have the login, asked by pages of its own origin alone."""
     quiet(home.folder)
-    login, own = server_login(home), f"http://{HOST}:{port}"
+    own = origin or f"http://{HOST}:{port}"
     os.environ |= {
-        "PREFECT_SERVER_API_AUTH_STRING": login,
-        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": origin or own,
+        "PREFECT_SERVER_API_AUTH_STRING": server_login(home),
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": own,
+        "PREFECT_UI_API_URL": f"{own}/api",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
-        **({"PREFECT_UI_API_URL": f"{origin}/api"} if origin else {}),
     }
     os.environ.pop("PREFECT_API_URL", None)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
