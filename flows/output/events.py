@@ -19,13 +19,22 @@ Each has a `text` for people: what happened, and what to do.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from prefect import runtime
 from prefect.events import emit_event
 
 from schemas.budget import show_nanos
-from schemas.errors import BudgetRefused, DataInvalid, EvidenceBroken, NotOwned, SpecError, StepsError, WaitingForApproval
+from schemas.errors import (
+    BudgetRefused,
+    DataInvalid,
+    EvidenceBroken,
+    NotOwned,
+    Rejected,
+    SpecError,
+    StepsError,
+    WaitingForApproval,
+)
 from schemas.spec.release import Release
 from tasks.stages.foresee import Need
 from tasks.stores.entries import Entry
@@ -55,8 +64,9 @@ def told_from_ledger(home: Home, release: Release) -> Iterator[None]:
     try:
         yield
     finally:
-        for entry in open_ledger(home).entries(release=release.name)[seen:]:
-            tell_entry(entry, release.domain.population)
+        with suppress(StepsError):  # a ledger that cannot be read has made the block fail, and that is what is told
+            for entry in open_ledger(home).entries(release=release.name)[seen:]:
+                tell_entry(entry, release.domain.population)
 
 
 def tell_entry(entry: Entry, population: str) -> None:
@@ -81,16 +91,17 @@ def told_how_it_ends() -> Iterator[None]:
     """Tells why a run of a release came to nothing. Its errors are fit for the public by now."""
     try:
         yield
-    except WaitingForApproval:
+    except (WaitingForApproval, Rejected):
         raise
     except NotOwned as error:
         tell("worker.refused", "worker", "worker", str(error))
         raise
     except StepsError as error:
         ending = "refused" if isinstance(error, SAME_AGAIN) else "failed"
-        again = "Its deployment is paused; resume it once this is mended." if ending == "refused" else "Run it again to resume."
+        paused = " Its deployment is paused; resume it once this is mended." if runtime.deployment.id else ""
+        again = paused if ending == "refused" else " Run it again to resume."
         name = (runtime.flow_run.name or "release").removeprefix("release ")
-        tell(f"release.{ending}", "release", name, f"{error} {again}", kind=type(error).__name__)
+        tell(f"release.{ending}", "release", name, f"{error}{again}", kind=type(error).__name__)
         raise
 
 

@@ -13,7 +13,7 @@ from prefect.flow_runs import resume_flow_run, suspend_flow_run
 from prefect.input import RunInput
 
 from flows.output import events
-from schemas.errors import SpecError, WaitingForApproval
+from schemas.errors import Rejected, WaitingForApproval
 from schemas.spec.release import Release
 from tasks.stages.decide import decide
 from tasks.stages.publish import preview_release
@@ -47,7 +47,7 @@ def wait_for_decision(home: Home, release: Release, plan: PlanReference, public:
         decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)
     decision = ledger.decision(release.name)
     if decision is None or decision.kind == "reject":
-        raise SpecError(f'release "{release.name}" was rejected: it stays charged and is never published.')
+        raise Rejected(f'release "{release.name}" was rejected: it stays charged and is never published.')
 
 
 def _suspended(todo: str) -> Decision:
