@@ -1,14 +1,19 @@
-"""The audit flow: verifies the ledger and every published bundle again, deletes exact counts that no run uses, and fails when
-anything does not hold."""
+"""The audit flow: verifies the ledger and every published bundle again, deletes exact counts that no run uses, fails when
+anything does not hold, and tells which budgets do not cover what is scheduled.
+"""
 
 from __future__ import annotations
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
+from flows.output import events
+from flows.runtime.place import home_of_run, is_embedded, place_of_run
+from flows.runtime.scheduled import releases_due
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
+from tasks.stages.foresee import needs
 from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
@@ -18,12 +23,16 @@ forget = stage("forget exact counts", forget_leftovers)
 
 
 @flow(name="audit", flow_run_name="audit", **NOTHING_KEPT)
-def audit(home: str | None = None) -> dict[str, object]:
+def audit() -> dict[str, object]:
     """Re-checks everything that was published, and the ledger behind it."""
-    return fit_for_public("audit", _audit)(Home.from_environment(home))
+    with events.told_of_audit():
+        found = fit_for_public("audit", _audit)(home_of_run())
+    return found
 
 
 def _audit(home: Home) -> dict[str, object]:
+    if not is_embedded():
+        _foresee(home)
     problems = verify_ledger(home)
     folders = bundles(home)
     for folder in folders:
@@ -37,3 +46,10 @@ def _audit(home: Home) -> dict[str, object]:
     if problems:
         raise EvidenceBroken(f"{len(problems)} problem(s) in {checked}: {'; '.join(problems[:5])}")
     return {"ok": True, "problems": [], "bundles": [folder.name for folder in folders], "forgotten": forgotten}
+
+
+def _foresee(home: Home) -> None:
+    """Tells of every budget that does not cover what the server has scheduled."""
+    for need in needs(home, releases_due(place_of_run())):
+        if need.is_short:
+            events.tell_low_balance(need)

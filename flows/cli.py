@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from flows.commands import keeping, people, taking_back
+from flows.commands import keeping, people, server, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -21,7 +21,7 @@ def main() -> None:
     """Release differentially private synthetic microdata, within a budget that cannot be overspent."""
 
 
-for _command in (*taking_back.COMMANDS, *keeping.COMMANDS, people.people):
+for _command in (*taking_back.COMMANDS, *keeping.COMMANDS, people.people, server.server):
     main.add_command(_command)
 
 

@@ -7,9 +7,11 @@ a look at its records.
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from prefect import flow, runtime, tags
+from pydantic import Field
 
 import tasks.stages.build
 import tasks.stages.charge
@@ -20,14 +22,15 @@ import tasks.stages.plan
 import tasks.stages.publish
 import tasks.stages.sanitize
 import tasks.stages.validate
-from flows.output import json_views, ui_artifacts
+from flows.output import events, json_views, ui_artifacts
 from flows.runtime import approval
 from flows.runtime.distributed import discretize, synthesize
+from flows.runtime.place import home_of_run, place_of_run
 from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
 from flows.runtime.task_runners import task_runner
-from schemas.errors import BudgetRefused, SpecError
+from schemas.errors import BudgetRefused, StepsError
 from schemas.spec.release import Release
-from tasks.specs import load_release, refusals_naming
+from tasks.specs import A_PERIOD, load_release, refusals_naming
 from tasks.stages.audit import must_be_current
 from tasks.stages.charge import must_be_payable, must_be_signable
 from tasks.stages.finished import Finished, find_finished
@@ -47,32 +50,44 @@ evaluate = stage("evaluate", tasks.stages.evaluate.evaluate)
 forget = stage("forget exact counts", tasks.stages.forget.forget_exact_counts)
 
 
+Period = Annotated[str, Field(pattern=f"^{A_PERIOD}$")]
+
+
 def _run_name() -> str:
     """What a person recognises: "release youth-voter-2026q4"."""
     asked = runtime.flow_run.parameters
     try:
-        return f"release {_load(asked['release'], asked.get('period')).name}"
-    except SpecError:
-        return f"release {asked['release']}"
+        return f"release {_load(place_of_run().release_file(asked['release']), asked.get('period')).name}"
+    except StepsError:
+        return "release"  # what is refused is told in its state
 
 
-def _load(path: str, period: str | None) -> Release:
+def _load(path: Path, period: str | None) -> Release:
     # A retry keeps the scheduled time of its run, so a late one does not pay for the next period.
     return load_release(path, period, runtime.flow_run.scheduled_start_time)
 
 
 @flow(name="release", flow_run_name=_run_name, task_runner=task_runner(), **NOTHING_KEPT)
-def release(release: str, home: str | None = None, period: str | None = None) -> dict[str, Any]:
-    """Releases the data that the file `release` describes, within the budget of its population."""
-    return fit_for_public("release", _release)(Home.from_environment(home), release, period)
+def release(release: str, period: Period | None = None) -> dict[str, Any]:
+    """Releases the data that the file `release` describes, within the budget of its population.
+
+    Args:
+        release: the path of a release.yaml from the worker's folder of releases, such as wages/release.yaml
+        period: 2026q4, 2026-11 or 2026; if not given, the one in which the run was due
+    """
+    with events.told_how_it_ends():
+        return fit_for_public("release", _release)(home_of_run(), release, period)
 
 
-def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
+def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
     must_have_room(home.folder)
-    must_be_current(home)
+    place = place_of_run()
+    path = place.release_file(name)
     asked = _load(path, period)
+    place.must_own(asked)
+    must_be_current(home)
     ui_artifacts.tag_run(asked)
-    with tags(asked.name, asked.domain.population), running(home, asked.name):
+    with tags(asked.name, asked.domain.population), running(home, asked.name), events.told_from_ledger(home, asked):
         with refusals_naming(path):
             planned = plan(home, asked)
         ui_artifacts.show_plan(home, planned)
@@ -80,6 +95,7 @@ def _release(home: Home, path: str, period: str | None) -> dict[str, Any]:
             return _found(home, asked, planned, finished)
         must_be_payable(home, planned)
         must_be_signable(home, asked)
+        place.must_own_files(asked)
         validate(home, asked)
         cells = discretize(home, asked)
         try:

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from prefect import flow, get_run_logger, task, unmapped
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
+from pydantic import Field
 
+from flows.runtime.place import home_of_run, is_embedded
 from flows.runtime.stages import NOTHING_KEPT, RETRIES, worth_a_retry
 from flows.runtime.task_runners import as_finished, hand_out, on_workers, task_runner
+from schemas.errors import NotOwned
 from tasks.studies.points import Point, ask, compute, grid, path_of, prepare
 from tasks.studies.process_pool import ProcessPool, cores
 from tasks.studies.report import report
@@ -28,18 +31,32 @@ BATCH = 500  # points handed to Prefect at a time
 
 @flow(name="study", flow_run_name="study {name}", task_runner=task_runner(), **NOTHING_KEPT)
 def study(
-    name: str,
-    repeats: int | None = None,
+    name: Literal["voter", "simulation"],
+    repeats: Annotated[int, Field(ge=1)] | None = None,
     epsilon: list[str] | None = None,
     method: list[str] | None = None,
     out: str | None = None,
     data: str | None = None,
     domain: str | None = None,
-    seed: int = 1,
+    seed: Annotated[int, Field(ge=0)] = 1,
     delta: list[str] | None = None,
 ) -> dict[str, Any]:
-    """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures."""
+    """Compares methods over a grid of ε and repeats on public data, side by side with the paper's figures.
+
+    Args:
+        name: which of the paper's studies
+        repeats: as many as the paper's, unless given
+        epsilon: the paper's, unless given
+        method: all, unless given
+        out: on the command line alone, since a worker writes no files that a run names
+        data: on the command line alone, since a worker reads no files that a run names
+        domain: of `data`
+        seed: the same figures for the same seed
+        delta: every method under zero-concentrated privacy too, at (ε, δ); such as 1e-9
+    """
     begun = time.monotonic()
+    if not is_embedded():
+        out = _out_of_worker(name, out, data, domain)
     asked = ask(name, repeats, epsilon, method, data, domain, seed, delta)
     folder = Path(out or f"studies/{name}").absolute()
     points = list(grid(asked, prepare(asked, folder)))
@@ -49,6 +66,13 @@ def study(
             advance()
     answer = report(asked, points, folder)
     return {**answer, "points": len(points), "computed": len(missing), "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _out_of_worker(name: str, *files: str | None) -> str:
+    """A study shows what it computes, without noise: a worker, which may read confidential files, takes the stand-in alone."""
+    if any(file is not None for file in files):
+        raise NotOwned("out, data and domain are for `steps study` on the command line; a worker's study takes the stand-in.")
+    return str(home_of_run().folder / "studies" / name)
 
 
 @contextmanager

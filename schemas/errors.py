@@ -30,6 +30,14 @@ class KeyRefused(SpecError):
         return str(self.args[0])
 
 
+class NotOwned(SpecError):
+    """A run that a server asked for names what its worker does not own. Looked at first: nothing was read or charged."""
+
+
+class Rejected(SpecError):
+    """A person has decided against the release: an answer, not a fault."""
+
+
 class BudgetRefused(StepsError):
     """The population's balance does not cover the plan."""
 

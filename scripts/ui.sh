@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prefect's server and a process worker on loopback, everything in prefect.yaml deployed. Ctrl-C stops both.
+# Prefect's server and a worker on loopback, behind a login, everything in prefect.yaml deployed. Ctrl-C stops both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=.venv/bin
@@ -9,11 +9,13 @@ STEPS_HOME=$(realpath -m "${STEPS_HOME:-.steps}")
 export STEPS_HOME
 export PREFECT_HOME=${PREFECT_HOME:-$STEPS_HOME/prefect}
 export PREFECT_API_URL=http://127.0.0.1:$port/api
-export DO_NOT_TRACK=1 PREFECT_SERVER_ANALYTICS_ENABLED=false PREFECT_FLOWS_HEARTBEAT_FREQUENCY=30
-export PREFECT_LOGGING_LEVEL=INFO PREFECT_SERVER_LOGGING_LEVEL=WARNING
 mkdir -p "$PREFECT_HOME"
 
 . scripts/demo-inputs.sh
+[ -e "$STEPS_HOME/worker.yaml" ] || (
+    umask 022
+    printf 'releases: "%s/examples"\nsources: ["%s/%s"]\npopulations: [%s]\n' "$PWD" "$PWD" "$records" "$population" > "$STEPS_HOME/worker.yaml"
+)
 
 stop() {
     trap - INT TERM EXIT
@@ -25,7 +27,7 @@ stop() {
 trap stop EXIT
 trap 'exit 0' INT TERM
 
-$bin/prefect server start --host 127.0.0.1 --port "$port" > "$PREFECT_HOME/server.log" 2>&1 &
+$bin/steps server start --port "$port" > "$PREFECT_HOME/server.log" 2>&1 &
 server=$!
 for _ in $(seq 180); do
     $bin/python -c "import urllib.request as u; u.urlopen('$PREFECT_API_URL/health', timeout=2)" 2> /dev/null && break
@@ -33,10 +35,10 @@ for _ in $(seq 180); do
     sleep 1
 done
 
-$bin/prefect --no-prompt work-pool create steps --type process --overwrite > /dev/null
-$bin/prefect --no-prompt deploy --all > "$PREFECT_HOME/deploy.log"
-$bin/prefect worker start --pool steps > "$PREFECT_HOME/worker.log" 2>&1 &
+$bin/steps server install
+$bin/steps server work > "$PREFECT_HOME/worker.log" 2>&1 &
 worker=$!
 
+echo "Login for the UI: $($bin/steps server login)   (kept in $STEPS_HOME/keys/prefect-login)"
 echo "Prefect UI: http://127.0.0.1:$port   (home $STEPS_HOME, logs in $PREFECT_HOME; Ctrl-C stops)"
 wait "$server"

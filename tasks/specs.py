@@ -16,6 +16,8 @@ from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
 from steps_engine.analyses.questions import questions_of
 from tasks.publishing.formats import must_be_known
 
+A_PERIOD = r"([0-9]{4})(?:q([1-4])|-(0[1-9]|1[0-2]))?"
+
 
 def load_release(path: Path | str, period: str | None = None, now: datetime.datetime | None = None) -> Release:
     """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
@@ -70,7 +72,7 @@ def _period_values(period: str | None, now: datetime.datetime | None, used: set[
     if period is None:
         at = (now or datetime.datetime.now(datetime.UTC)).astimezone(datetime.UTC)
         return {"year": f"{at.year}", "quarter": f"{(at.month + 2) // 3}", "month": f"{at.month:02d}"}
-    match = re.fullmatch(r"([0-9]{4})(?:q([1-4])|-(0[1-9]|1[0-2]))?", period)
+    match = re.fullmatch(A_PERIOD, period)
     if not match:
         raise SpecError(f"period {period!r} is not one: write 2026, 2026q4 or 2026-11.")
     year, quarter, month = match.groups()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.runtime.interrupts import unheard_by_children
-from flows.runtime.prefect_settings import quiet
+from flows.runtime.prefect_settings import log_in, quiet
 from flows.runtime.progress import shown_in_terminal
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.specs import load_release
@@ -29,6 +29,7 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     if home.key_file is not None:
         os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
     quiet(home.folder)
+    log_in(home)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         try:
             outcome = _run(home, path, period)
@@ -44,9 +45,11 @@ def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     # state comes back from its database, which holds no results.
     try:
         from flows.release import release
+        from flows.runtime.place import embedded_in
 
         start_server()
-        return release(release=str(path), home=str(home.path), period=period)
+        with embedded_in(home):
+            return release(release=str(path), period=period)
     except StepsError:
         raise
     except Exception as error:
@@ -123,6 +126,7 @@ def _resume(home: Home, name: str, approve: bool, who: str, why: str) -> bool:
     if not os.environ.get("PREFECT_API_URL"):
         return False
     quiet(home.folder)
+    log_in(home)
     from flows.runtime.approval import resume_waiting
 
     return resume_waiting(name, approve, who, why)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from flows.runtime.embedded import start_server, stdout_kept_clean
-from flows.runtime.prefect_settings import quiet
+from flows.runtime.prefect_settings import log_in, quiet
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.home import Home
 
@@ -18,12 +18,15 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
     asked = asked | {name: list(asked[name]) for name in ("method", "epsilon", "delta")}
     ask(**{key: value for key, value in asked.items() if key != "out"})  # what cannot be run dies at the door
     quiet(home.folder)
+    log_in(home)
     try:
         with stdout_kept_clean():
+            from flows.runtime.place import embedded_in
             from flows.study import study
 
             start_server()
-            answer: dict[str, Any] = study(**asked)
+            with embedded_in(home):
+                answer: dict[str, Any] = study(**asked)
             return answer
     except StepsError:
         raise

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from tasks.stores.home import Home
+from tasks.stores.keys import server_login
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 _NO_TELEMETRY = {
     "DO_NOT_TRACK": "1",
@@ -13,6 +19,7 @@ _NO_TELEMETRY = {
 _UNLESS_SET = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",  # no web page has business with a server of our own
     "PREFECT_LOGGING_LEVEL": "INFO",  # full logs in the UI …
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",  # … and a terminal that shows what `steps` says
 }
@@ -25,3 +32,13 @@ def quiet(home: Path) -> None:
     os.environ.update(_NO_TELEMETRY)
     for name, value in {"PREFECT_HOME": str(state), **_UNLESS_SET}.items():
         os.environ.setdefault(name, value)
+
+
+def log_in(home: Home) -> None:
+    """The home's login, for a server of our own or on this machine. One elsewhere gets what PREFECT_API_AUTH_STRING says."""
+    address = os.environ.get("PREFECT_API_URL")
+    if address is None:
+        os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", server_login(home))
+        os.environ.setdefault("PREFECT_API_AUTH_STRING", os.environ["PREFECT_SERVER_API_AUTH_STRING"])
+    elif urlsplit(address).hostname in LOOPBACK:
+        os.environ.setdefault("PREFECT_API_AUTH_STRING", server_login(home))

@@ -294,8 +294,14 @@ def code_facts() -> Code:
         version=importlib.metadata.version(PACKAGE),
         commit=_commit(Path(__file__)),
         python=platform.python_version(),
-        dependencies={name: importlib.metadata.version(name) for name in names},
+        dependencies={name: importlib.metadata.version(name) for name in names} | _image(),
     )
+
+
+def _image() -> dict[str, str]:
+    """The container image that this runs in, by its digest: whoever starts it knows that, the image itself does not."""
+    digest = os.environ.get("STEPS_IMAGE_DIGEST", "")
+    return {"container-image": digest} if re.fullmatch(r"sha256:[0-9a-f]{64}", digest) else {}
 
 
 def _commit(file: Path) -> str | None:

@@ -1,10 +1,11 @@
-"""Secrets of this installation, made on first use: HMAC keys and the Ed25519 signing key."""
+"""Secrets of this installation, made on first use: HMAC keys, the Ed25519 signing key and the login of Prefect's server."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -30,6 +31,7 @@ SHORTEST = 12  # characters of a passphrase
 SECRETS = ("artifacts", "excess", "fingerprint")
 SIGNING, SIGNING_PUBLIC = "signing-key.pem", "signing-key.pub"
 RESTORE = "Restore keys/ from its backup; if there is none: steps keys replace --why TEXT"
+LOGIN = "prefect-login"
 
 
 def secret_key(home: Home, name: str) -> bytes:
@@ -111,6 +113,17 @@ def unlocked(sealed: bytes, passphrase: str, label: bytes) -> bytes:
 
 def _stretched(passphrase: str, salt: bytes) -> bytes:
     return Scrypt(salt=salt, length=32, n=2**15, r=8, p=1).derive(passphrase.encode())
+
+
+def server_login(home: Home) -> str:
+    """What Prefect's server asks of everybody who reaches it, name and password in one; of no use to anybody but its owner."""
+    path = home.keys / LOGIN
+    if not path.exists():
+        _store_once(path, f"steps:{secrets.token_urlsafe(KEY_BYTES)}".encode())
+    login = _read_private(path).decode("ascii", errors="replace").strip()
+    if not re.fullmatch(r"[!-~]+:[!-~]{16,}", login):
+        raise EvidenceBroken(f"{path} is no login of the form name:password. Delete it, and another is made on the next start.")
+    return login
 
 
 def _store_once(path: Path, content: bytes) -> None:

@@ -130,9 +130,11 @@ def _release_all(small: Small, patch: pytest.MonkeyPatch) -> Both:
 def run_on_cluster(path: Path, home: Path) -> dict[str, Any]:
     """The flow as a process that is started with STEPS_DASK has it."""
     from flows.release import release
+    from flows.runtime.place import embedded_in
     from flows.runtime.task_runners import task_runner
 
-    return release.with_options(task_runner=task_runner())(release=str(path), home=str(home))
+    with embedded_in(Home.from_environment(str(home))):
+        return release.with_options(task_runner=task_runner())(release=str(path))
 
 
 def sealed(home: Home, stage: str) -> dict[str, str]:
@@ -272,6 +274,7 @@ def test_a_set_made_twice_at_the_same_time_is_one_set(tmp_path, handed_out):
 
 
 def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, scheduler, monkeypatch: pytest.MonkeyPatch):
+    from flows.runtime.place import embedded_in
     from flows.runtime.task_runners import task_runner
     from flows.study import study
     from tasks.studies.points import ask, compute, grid, read_points
@@ -279,7 +282,8 @@ def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, sch
     asked = {"name": "simulation", "repeats": 1, "epsilon": ["2"], "method": ["steps"]}
     points = list(grid(ask(**asked), ""))
     monkeypatch.setenv("STEPS_DASK", scheduler)
-    answer = study.with_options(task_runner=task_runner())(**asked, out=str(tmp_path / "shared"))
+    with embedded_in(Home(tmp_path / "home")):
+        answer = study.with_options(task_runner=task_runner())(**asked, out=str(tmp_path / "shared"))
     assert (answer["points"], answer["computed"]) == (4, 4)
     (tmp_path / "alone" / "points").mkdir(parents=True)
     for point in points:

@@ -294,11 +294,13 @@ def run_scheduled(small: Small, at: datetime.datetime):
     from prefect.states import Scheduled
 
     from flows.release import release
+    from flows.runtime.place import embedded_in
 
-    asked = {"release": str(small.release), "home": str(small.home)}
+    asked = {"release": str(small.release)}
     with get_client(sync_client=True) as client:
         due = client.create_flow_run(release, parameters=asked, state=Scheduled(scheduled_time=at))
-    return run_flow(release, flow_run=due, parameters=asked, return_type="state")
+    with embedded_in(Home(small.home)):
+        return run_flow(release, flow_run=due, parameters=asked, return_type="state")
 
 
 @pytest.mark.slow
@@ -315,15 +317,17 @@ def test_the_period_is_that_of_the_scheduled_time_however_late_the_run(small: Sm
 
 def test_an_audit_passes_a_sound_home_and_fails_on_one_flipped_byte(finished: Small, steps):
     from flows.audit import audit
+    from flows.runtime.place import embedded_in
 
     folder = finished.home / "public" / "small-1"
-    assert audit(str(finished.home))["bundles"] == ["small-1"]
+    with embedded_in(Home(finished.home)):
+        assert audit()["bundles"] == ["small-1"]
     path = folder / "synthetic-1.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(EvidenceBroken, match="synthetic-1.parquet"):
-        audit(str(finished.home))
+    with pytest.raises(EvidenceBroken, match="synthetic-1.parquet"), embedded_in(Home(finished.home)):
+        audit()
     assert steps("verify", folder).code == 5
     path.unlink()
     (folder / "manifest.json").unlink()

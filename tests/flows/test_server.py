@@ -1,125 +1,67 @@
-"""A real server and worker, started as `make ui` does, and a browser that looks at them."""
+"""A real server and worker, started as `make ui` does: what they do, who may ask them, and a browser that looks at them."""
 
 from __future__ import annotations
 
+import asyncio
+import http.server
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
+import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.flows.small import Small, make_small
-
-ROOT = Path(__file__).parents[2]
-PATIENCE = 240  # seconds, on a busy machine
+from tests.flows.small import leaks
+from tests.flows.ui_server import PATIENCE, ROOT, Ui, serving_ui
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 
-@dataclass(frozen=True)
-class Ui:
-    """What `make ui` started."""
+@pytest.fixture(scope="module")
+def heard() -> Iterator[tuple[str, list[str]]]:
+    """The address of a webhook, and what it was told."""
+    texts: list[str] = []
 
-    port: int
-    small: Small
+    class Hook(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            texts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        def log_message(self, *_: Any) -> None:
+            pass
 
-    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(f"{self.address}/api{path}", data, {"Content-Type": "application/json"})
-        for _ in range(10):  # the server on SQLite says 503 while its database is busy; Prefect's own client asks again, too
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    return json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                assert error.code == 503, error.read()
-                time.sleep(2)
-        raise AssertionError(f"{path}: the server stays busy")
-
-    def start(self, name: str, more: str = "") -> str:
-        """A run of the deployment, asked to make a small release; the id of its flow run."""
-        folder = self.small.folder / name
-        shutil.copytree(self.small.folder / "inputs", folder)
-        asked = Small(folder).write(name=name, more=more)
-        deployment = self.ask("/deployments/name/release/youth-voter")["id"]
-        parameters = {"release": str(asked), "home": str(self.small.home)}
-        return self.ask(f"/deployments/{deployment}/create_flow_run", {"parameters": parameters})["id"]
-
-    def wait(self, run: str, *states: str) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE
-        while (found := self.ask(f"/flow_runs/{run}"))["state_name"] not in states:
-            assert time.monotonic() < deadline and found["state_type"] not in ("FAILED", "CRASHED"), found["state"]
-            time.sleep(1)
-        return found
-
-    def steps(self, *words: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "tests.flows.program", "--home", str(self.small.home), *words]
-        environment = {**os.environ, "PREFECT_API_URL": f"{self.address}/api"}
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=PATIENCE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/hook", texts
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")
-def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ui]:
-    folder = tmp_path_factory.mktemp("ui")
-    (folder / "inputs").mkdir()
-    make_small(folder / "inputs", rows=2_003)
-    made = Ui(_free_port(), Small(folder))
-    hidden = {"PREFECT_HOME", "PREFECT_API_URL"}
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= {"STEPS_HOME": str(made.small.home), "STEPS_UI_PORT": str(made.port)}
-    script = subprocess.Popen(
-        ["bash", "scripts/ui.sh"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=True,
-    )  # fmt: skip
-    try:
-        said = []
-        for line in script.stdout:
-            said.append(line)
-            if made.address in line:
-                break
-        assert script.poll() is None and made.address in said[-1], "".join(said)
-        granted = made.steps("budget", "grant", "small-people", "5", "--why", "a test")
-        assert granted.returncode == 0, granted.stderr
+def ui(tmp_path_factory: pytest.TempPathFactory, heard: tuple[str, list[str]]) -> Iterator[Ui]:
+    with serving_ui(tmp_path_factory.mktemp("ui"), notify=heard[0]) as made:
         yield made
-        script.terminate()
-        script.wait(timeout=60)
-        assert _members(script.pid) == [], "Ctrl-C leaves no server and no worker behind"
-    finally:
-        if _members(script.pid):
-            os.killpg(script.pid, signal.SIGKILL)
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def _members(group: int) -> list[str]:
-    """Processes of a process group that are still alive."""
-    listed = subprocess.run(["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True).stdout.splitlines()
-    rows = (line.split(None, 2) for line in listed)
-    return [row[2] for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
+def until(found: Any, patience: float = 60) -> Any:
+    """What `found` finds, once it finds something."""
+    deadline = time.monotonic() + patience
+    while not (answer := found()):
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.5)
+    return answer
 
 
 def test_prefect_yaml_deploys_as_it_stands(ui: Ui):
     found = {each["name"]: each for each in ui.ask("/deployments/filter", {})}
     assert found["youth-voter"]["schedules"][0]["schedule"]["cron"] == "0 6 1 1,4,7,10 *"
-    assert all(each["work_pool_name"] == "steps" and each["job_variables"]["stream_output"] is False for each in found.values())
+    assert all(each["work_pool_name"] == "steps" and not each["job_variables"] for each in found.values())
     assert all(found[name]["global_concurrency_limit"]["limit"] == 1 for name in ("youth-voter", "nightly"))
 
 
@@ -138,9 +80,188 @@ def test_a_worker_runs_a_deployed_release(ui: Ui, by_worker: dict[str, Any]):
     assert context["flow_run"] == run["id"] and context["deployment"] == run["deployment_id"]
 
 
+# What a web page could do, opened by somebody who is logged in elsewhere on this machine.
+
+
+def test_a_web_page_of_another_origin_gets_nothing(ui: Ui):
+    asks = {"Origin": "http://evil.example", "Access_Control_Request_Method": "POST"}
+    before = ui.try_to("OPTIONS", "/deployments/filter", **asks, Access_Control_Request_Headers="content-type,authorization")
+    assert before.code == 400 and "access-control-allow-origin" not in before.headers
+    simple = ui.try_to("POST", "/deployments/filter", b"{}", Origin="http://evil.example", Content_Type="text/plain")
+    assert simple.code == 401 and "access-control-allow-origin" not in simple.headers
+    own = ui.try_to("OPTIONS", "/deployments/filter", **{**asks, "Origin": ui.address})
+    assert own.code == 200 and own.headers["access-control-allow-origin"] == ui.address, "the control: its own UI may"
+
+
+def test_a_web_page_cannot_tell_events_through_a_socket(ui: Ui):
+    event = {"event": "steps.release.refused", "resource": {"prefect.resource.id": "steps.release.x"}, "id": "0" * 32}
+    assert not asyncio.run(_through_a_socket(ui, None, event))
+    assert not asyncio.run(_through_a_socket(ui, "steps:wrong", event))
+    assert asyncio.run(_through_a_socket(ui, ui.login, event)), "the control: with the login the socket stays open"
+
+
+async def _through_a_socket(ui: Ui, login: str | None, event: dict[str, Any]) -> bool:
+    """Whether the server takes part in a conversation that a page begins; sockets know no CORS."""
+    import websockets
+
+    address = f"ws://127.0.0.1:{ui.port}/api/events/in"
+    try:
+        async with websockets.connect(address, subprotocols=["prefect"], origin="http://evil.example", proxy=None) as talk:
+            if login is not None:
+                await talk.send(json.dumps({"type": "auth", "token": login}))
+                return json.loads(await asyncio.wait_for(talk.recv(), 20))["type"] == "auth_success"
+            await talk.send(json.dumps(event))
+            await asyncio.wait_for(talk.recv(), 20)
+            return True
+    except websockets.exceptions.ConnectionClosed:
+        return False
+
+
+@pytest.mark.parametrize("login", [None, "", "steps:", "steps:wrong", "admin:admin"])
+def test_another_account_of_this_machine_is_sent_away_without_the_login(ui: Ui, login: str | None):
+    deployment = ui.deployment()
+    for method, path, body in [
+        ("POST", "/deployments/filter", {}),
+        ("POST", f"/deployments/{deployment}/create_flow_run", {}),
+        ("PATCH", "/work_pools/steps", {"is_paused": True}),
+        ("POST", "/flow_runs/filter", {}),
+        ("POST", "/artifacts/filter", {}),
+        ("GET", "/admin/settings", None),
+        ("DELETE", f"/deployments/{deployment}", None),
+    ]:
+        assert ui.try_to(method, path, body, login).code == 401, path
+    assert ui.try_to("POST", "/deployments/filter", {}, ui.login).code == 200, "the control: with the login it answers"
+
+
+def test_the_login_is_for_its_owner_alone_and_nobody_else_is_told(ui: Ui):
+    file = ui.small.home / "keys" / "prefect-login"
+    assert file.stat().st_mode & 0o777 == 0o600 and file.parent.stat().st_mode & 0o777 == 0o700
+    assert len(ui.login) > 40
+    logs = [path for path in (ui.small.home / "prefect").iterdir() if path.suffix == ".log"]
+    assert len(logs) == 2 and not any(ui.login in path.read_text() for path in logs)
+
+
+# What somebody could do who has the login, such as an operator: choose among what the worker owns.
+
+
+@pytest.mark.parametrize(
+    "asked", [{"command": "touch PWNED"}, {"env": {"STEPS_HOME": "/tmp"}}, {"env.STEPS_HOME": "/tmp"}, {"working_dir": "/tmp"}]
+)
+def test_a_run_cannot_ask_for_a_command_or_an_environment(ui: Ui, asked: dict[str, Any]):
+    path = f"/deployments/{ui.deployment()}/create_flow_run"
+    refused = ui.try_to("POST", path, {"job_variables": asked}, ui.login)
+    assert refused.code == 422 and "Additional properties are not allowed" in refused.body["detail"]
+
+
+def test_a_rewritten_server_gets_no_code_into_the_worker(ui: Ui, tmp_path: Path):
+    """Whoever has the login may write deployments and templates. The worker takes neither code, command nor folder from them."""
+    flow = ui.ask("/flows/", {"name": "release"})["id"]
+    foreign = ui.ask("/deployments/", _evil(tmp_path, flow, "evil"))["id"]
+    ended = ui.ended(ui.run(foreign))
+    assert ended["state_name"] == "Failed" and "is not this worker's" in ended["state"]["message"]
+    other = ui.ask("/flows/", {"name": "mine"})["id"]
+    mine = ui.ask("/deployments/", _evil(tmp_path, other, "mine"))["id"]
+    ended = ui.ended(ui.run(mine))
+    assert ended["state_name"] == "Crashed" and 'flow "mine" is not one of this worker' in ended["state"]["message"]
+    assert not (tmp_path / "PWNED").exists()
+
+
+def _evil(folder: Path, flow: str, name: str) -> dict[str, Any]:
+    """A deployment that runs a script before it loads code of its own."""
+    mark = folder / "PWNED"
+    (folder / "evil.py").write_text(
+        f"from pathlib import Path\nfrom prefect import flow\nPath({str(mark)!r}).touch()\n\n"
+        "@flow(name='release')\ndef release(release: str = ''): ...\n"
+    )
+    pull = [{"prefect.deployments.steps.run_shell_script": {"script": f"touch {mark}"}}]
+    return {
+        "name": name, "flow_id": flow, "work_pool_name": "steps", "path": str(folder), "entrypoint": "evil.py:release",
+        "pull_steps": pull, "enforce_parameter_schema": False, "parameters": {"release": "x"},
+    }  # fmt: skip
+
+
+def test_the_control_prefects_own_worker_runs_whatever_it_is_told(ui: Ui, tmp_path: Path):
+    """The same requests, by somebody with the login, to a pool with the stock template and its stock worker."""
+    ui.ask("/work_pools/", {"name": "stock", "type": "process"})
+    flow = ui.ask("/flows/", {"name": "release"})["id"]
+    deployment = ui.ask("/deployments/", _evil(tmp_path, flow, "stock") | {"work_pool_name": "stock"})["id"]
+    ui.run(deployment, job_variables={"command": f"touch {tmp_path / 'BY-COMMAND'}"})
+    ui.run(deployment)
+    environment = {**os.environ, "PREFECT_API_URL": f"{ui.address}/api", "PREFECT_API_AUTH_STRING": ui.login}
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "stock", "--run-once"]
+    subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, check=True)
+    assert (tmp_path / "BY-COMMAND").exists() and (tmp_path / "PWNED").exists()
+
+
+def test_a_release_source_or_population_that_the_worker_does_not_own_is_refused_and_nothing_is_charged(
+    ui: Ui, by_worker: dict[str, Any], heard: tuple[str, list[str]]
+):
+    secret = ui.small.folder / "secret"
+    secret.mkdir()
+    shutil.copy(ui.small.folder / "data" / "records.parquet", secret / "records.parquet")
+    foreign = ui.write("foreign", into="foreign")
+    stolen = ui.write("stolen", source="../../secret/records.parquet")
+    theirs = ui.write("theirs")
+    dataset = ui.small.folder / "releases" / "theirs" / "dataset.yaml"
+    dataset.write_text(dataset.read_text().replace("small-people", "other-people"))
+    before, deployment = ui.charged(), ui.deployment()
+    asked = [str(ui.small.folder / "foreign" / foreign), stolen, theirs]
+    runs = [ui.run(deployment, parameters={"release": name}) for name in asked]
+    runs.append(ui.run(deployment, parameters={"release": "by-worker/release.yaml", "home": str(secret / "home")}))
+    *said, other_home = [ui.ended(run)["state"] for run in runs]
+    assert all("is not this worker's" in state["message"] for state in said), said
+    assert other_home["type"] in ("FAILED", "CRASHED"), "a parameter that the flow does not have"
+    assert ui.charged() == before and not (secret / "home").exists()
+    assert until(lambda: [text for text in heard[1] if text.startswith("steps-release: not owned")])
+    assert sorted(path.name for path in (ui.small.home / "public").iterdir()) == ["by-worker"]
+
+
+# What happens at night.
+
+
+def events(ui: Ui, name: str) -> list[dict[str, Any]]:
+    found = ui.ask("/events/filter", {"filter": {"event": {"name": [name]}}, "limit": 50})
+    return found["events"]
+
+
+def test_a_release_tells_what_it_did_and_nothing_confidential(ui: Ui, by_worker: dict[str, Any]):
+    (charged,) = until(
+        lambda: [each for each in events(ui, "steps.release.charged") if "by-worker" in each["resource"].values()]
+    )
+    assert charged["payload"] == {
+        "measure": "pure", "amount": "0.5", "left": "4.5", "text": "by-worker was charged to small-people.",
+    }  # fmt: skip
+    roles = {each["prefect.resource.role"]: each["prefect.resource.id"] for each in charged["related"]}
+    assert roles["flow-run"].endswith(by_worker["id"]) and roles["deployment"].endswith(by_worker["deployment_id"])
+    assert until(lambda: events(ui, "steps.release.published"))
+    database = ui.small.home / "prefect" / "prefect.db"
+    assert b"by-worker was charged" in database.read_bytes() + database.with_name("prefect.db-wal").read_bytes()
+    assert leaks(ui.small.home / "prefect") == []
+
+
+def test_a_refused_release_pauses_its_deployment_and_a_person_is_told(ui: Ui, heard: tuple[str, list[str]]):
+    flow = ui.ask("/flows/", {"name": "release"})["id"]
+    name = ui.write("too-much", epsilon="50")
+    asked = {"name": "too-much", "flow_id": flow, "work_pool_name": "steps", "entrypoint": "flows/release.py:release"}
+    schedule = {"schedule": {"cron": "0 6 1 1 *", "timezone": "UTC"}, "active": True}
+    deployment = ui.ask("/deployments/", asked | {"parameters": {"release": name}, "schedules": [schedule]})["id"]
+    ui.ask(f"/deployments/{deployment}/schedule", {"min_runs": 1})
+    audit = ui.run(ui.deployment("audit/nightly"))
+    ui.wait(audit, "Completed")
+    (low,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: low balance")])
+    assert 'population "small-people": ε = 50 is scheduled (too-much)' in low
+    assert "asks ε=50" in ui.wait(ui.run(deployment), "Failed")["state"]["message"]
+    assert until(lambda: ui.ask(f"/deployments/{deployment}")["paused"])
+    (told,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: refused")])
+    assert "asks ε=50" in told and "deployment is paused" in told
+    assert not ui.ask(f"/deployments/{ui.deployment()}")["paused"], "other schedules go on"
+
+
 def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):
     run = ui.start("by-person", more="approval: required\n")
-    ui.wait(run, "Suspended")
+    waits = ui.wait(run, "Suspended")
+    until(lambda: "steps approve by-person --why" in (ui.ask(f"/flow_runs/{run}")["state"]["message"] or ""))
+    assert waits["state"]["state_details"]["pause_key"] == "approval"
     assert not (ui.small.home / "public" / "by-person").exists()
     approved = ui.steps("approve", "by-person", "--why", "looks right", "--json")
     assert json.loads(approved.stdout)["next"] == "the run that waited for it goes on", approved.stderr
@@ -167,6 +288,7 @@ def test_a_person_may_reject_a_suspended_release_in_the_ui(ui: Ui):
 def test_a_person_sees_the_run_in_a_browser(ui: Ui, by_worker: dict[str, Any], tmp_path: Path):
     browser = _browser(tmp_path)
     try:
+        _log_in(browser, ui)
         _look(browser, f"{ui.address}/runs", "release by-worker", tmp_path / "runs.png")
         _look(browser, f"{ui.address}/runs/flow-run/{by_worker['id']}", "release by-worker", tmp_path / "run.png")
         assert (tmp_path / "run.png").stat().st_size > 10_000
@@ -186,6 +308,18 @@ def _browser(folder: Path) -> Any:
     for flag in (*quiet.split(), "window-size=1400,1000", f"user-data-dir={folder / 'profile'}"):
         options.add_argument(f"--{flag}")
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+
+
+def _log_in(browser: Any, ui: Ui) -> None:
+    """As a person does: the page asks, and is given what `make ui` printed."""
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{ui.address}/runs")
+    field = WebDriverWait(browser, 120).until(lambda page: page.find_elements(By.CSS_SELECTOR, "input[type=password]"))[0]
+    field.send_keys(ui.login, Keys.ENTER)
+    WebDriverWait(browser, 60).until(lambda page: "/login" not in page.current_url)
 
 
 def _look(browser: Any, address: str, words: str, picture: Path) -> None:

@@ -1,0 +1,136 @@
+"""`steps server start`, `install` and `work`: Prefect's server behind its login, what stands on it, and who runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from flows.runtime.prefect_settings import log_in, quiet
+from schemas.errors import InfrastructureFault, SpecError
+from tasks.ownership import owned_by
+from tasks.stores.home import Home
+from tasks.stores.keys import server_login
+
+DEPLOYMENTS = "prefect.yaml"
+HOST = "127.0.0.1"
+
+
+def start(home: Home, port: int, origin: str | None) -> NoReturn:
+    """Becomes Prefect's server: on loopback, for those who have the login, asked by pages of its own origin alone."""
+    quiet(home.folder)
+    own = origin or f"http://{HOST}:{port}"
+    os.environ |= {
+        "PREFECT_SERVER_API_AUTH_STRING": server_login(home),
+        "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": own,
+        "PREFECT_UI_API_URL": f"{own}/api",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
+    }
+    os.environ.pop("PREFECT_API_URL", None)
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    os.execv(sys.executable, command)
+
+
+def install(home: Home, notify: str | None) -> dict[str, Any]:
+    """The work pool without variables, the deployments of this folder, the automations; installed again, they are updated."""
+    _must_name_a_server()
+    if not Path(DEPLOYMENTS).is_file():
+        raise SpecError(f"there is no {DEPLOYMENTS} in {Path.cwd()}; run this where it lies.")
+    quiet(home.folder)
+    log_in(home)
+    import httpx
+    from prefect import get_client
+
+    from flows.runtime.automations import install_automations
+
+    try:
+        with get_client(sync_client=True) as client:
+            _install_pool(client)
+            _deploy()
+            deployed = sorted(each.name for each in client.read_deployments())
+            automations, told = install_automations(client, notify)
+    except httpx.HTTPStatusError as error:
+        found = f"answered {error.response.status_code}"
+    except httpx.HTTPError as error:
+        found = f"cannot be reached ({type(error).__name__})"
+    else:
+        return {"deployed": deployed, "automations": automations, "notified": told}
+    raise InfrastructureFault(
+        f"Prefect's server at {os.environ['PREFECT_API_URL']} {found}. It must run, and with the login that this home has "
+        "(`steps server login`) or that PREFECT_API_AUTH_STRING says. What was installed stays; run this again."
+    )
+
+
+def show(answer: dict[str, Any]) -> None:
+    click.echo(f"deployed     {', '.join(answer['deployed'])}")
+    click.echo(f"automations  {', '.join(answer['automations'])}")
+    nobody = 'nobody: give --notify URL (or STEPS_NOTIFY), a webhook that takes {"text": …}'
+    click.echo(f"told         {'the webhook' if answer['notified'] else nobody}")
+
+
+def work(home: Home) -> dict[str, Any]:
+    """Runs what the server asks for until it is told to stop."""
+    _must_name_a_server()
+    owned_by(home)  # a worker that owns nothing says so at once
+    os.environ["STEPS_HOME"] = str(home.path)
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")  # a run that falls silent is noticed
+    quiet(home.folder)
+    log_in(home)
+    from prefect.settings import PREFECT_WORKER_HEARTBEAT_SECONDS
+    from prefect.utilities.processutils import setup_signal_handlers_worker
+
+    from flows.runtime.worker import POOL, Worker
+
+    def say(*words: object, **_style: object) -> None:
+        click.echo(" ".join(map(str, words)), err=True)
+
+    setup_signal_handlers_worker(os.getpid(), "the worker", say)
+    beat = int(PREFECT_WORKER_HEARTBEAT_SECONDS.value())
+    worker = Worker(work_pool_name=POOL, create_pool_if_not_found=False, heartbeat_interval_seconds=beat)
+    try:
+        asyncio.run(worker.start(printer=say))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        pass
+    return {"worker": worker.name}
+
+
+def _must_name_a_server() -> None:
+    if not os.environ.get("PREFECT_API_URL"):
+        raise SpecError(
+            "PREFECT_API_URL is not set: start a server with `steps server start`, then name it, as "
+            f"PREFECT_API_URL=http://{HOST}:4200/api."
+        )
+
+
+def _install_pool(client: Any) -> None:
+    """A pool of another type, as earlier versions had it, makes way: its runs would take commands from whoever asks."""
+    from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
+    from prefect.exceptions import ObjectNotFound
+
+    from flows.runtime.worker import POOL, TEMPLATE, TYPE
+
+    try:
+        found = client.read_work_pool(POOL)
+    except ObjectNotFound:
+        found = None
+    if found is not None and found.type == TYPE:
+        client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=TEMPLATE))
+        return
+    if found is not None:
+        client.delete_work_pool(POOL)
+    client.create_work_pool(WorkPoolCreate(name=POOL, type=TYPE, base_job_template=TEMPLATE))
+
+
+def _deploy() -> None:
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise InfrastructureFault(f"`prefect deploy --all` failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")

@@ -1,0 +1,72 @@
+"""Foresee: what releases that are due will ask of each population, against what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schemas.budget import UNIT, show_nanos
+from schemas.spec.release import Release
+from steps_engine.accounting.measures import MEASURES
+from steps_engine.accounting.plans import allowance_of
+from tasks.stores.charging import Account, ChargeRequest, cost_in
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is due for a population, in the measure of its budget; without a grant nothing is left of it."""
+
+    population: str
+    measure: str
+    needed: int
+    left: int
+    releases: tuple[str, ...]
+
+    @property
+    def is_short(self) -> bool:
+        return self.needed > self.left
+
+    @property
+    def text(self) -> str:
+        symbol = MEASURES[self.measure].symbol
+        return (
+            f'population "{self.population}": {symbol} = {show_nanos(self.needed)} is scheduled ({", ".join(self.releases)}), '
+            f"{show_nanos(self.left)} is left. Extend the grant, or take releases off the schedule."
+        )
+
+
+def needs(home: Home, due: Iterable[Release]) -> list[Need]:
+    """One for each population. What was charged already asks nothing, and a name is paid once however often it is due."""
+    ledger = open_ledger(home)
+    accounts = {account.population: account for account in ledger.accounts()}
+    paid = {release.name for release in ledger.releases()}
+    asked = {release.name: release for release in due if release.name not in paid}
+    populations = dict.fromkeys(release.domain.population for release in asked.values())
+    return [
+        _need(name, [each for each in asked.values() if each.domain.population == name], accounts.get(name))
+        for name in populations
+    ]
+
+
+def _need(population: str, due: list[Release], account: Account | None) -> Need:
+    measure = account.measure if account else due[0].spec.privacy.measure
+    costs = (_cost(release, measure) for release in due)
+    return Need(
+        population=population,
+        measure=measure,
+        needed=sum(cost for cost in costs if cost is not None),
+        left=account.balance if account else 0,
+        releases=tuple(release.name for release in due),
+    )
+
+
+def _cost(release: Release, measure: str) -> int | None:
+    """In 10⁻⁹ of the measure, by the rule of the charge; None: it has no price there, and its run will be refused."""
+    allowance = allowance_of(release)
+    asked = ChargeRequest(
+        release=release.name, population=release.domain.population, nanos=-(-allowance.total * UNIT // 1),
+        measure=allowance.measure.name, neighbours="", unit="", plan_hash="", spec_hash="", fingerprint="",
+    )  # fmt: skip
+    return cost_in(measure, asked)

@@ -1,0 +1,138 @@
+"""`steps server …` where no server is needed: the login, what is said at the door, and what is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from flows.runtime.prefect_settings import log_in
+from schemas.errors import EvidenceBroken, NotOwned, StepsError
+from tasks.stores.home import Home
+from tasks.stores.keys import server_login
+from tests.flows.small import Small
+
+
+def test_the_login_is_made_once_and_is_long(tmp_path: Path):
+    home, other = Home(tmp_path / "a"), Home(tmp_path / "b")
+    name, _, password = server_login(home).partition(":")
+    assert name == "steps" and len(password) >= 43
+    assert server_login(home) == server_login(home) != server_login(other)
+
+
+def test_a_login_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path):
+    home = Home(tmp_path)
+    server_login(home)
+    file = home.keys / "prefect-login"
+    file.write_text("steps:short")
+    with pytest.raises(EvidenceBroken, match="no login"):
+        server_login(home)
+    file.chmod(0o644)
+    with pytest.raises(StepsError, match="chmod 600"):
+        server_login(home)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_told"),
+    [("http://127.0.0.1:4200/api", True), ("http://localhost:4200/api", True), ("https://prefect.example/api", False)],
+)
+def test_the_login_is_told_to_a_server_on_this_machine_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, is_told: bool
+):
+    monkeypatch.setattr(os, "environ", {"PREFECT_API_URL": address})
+    log_in(Home(tmp_path))
+    assert ("PREFECT_API_AUTH_STRING" in os.environ) is is_told and "PREFECT_SERVER_API_AUTH_STRING" not in os.environ
+
+
+def test_a_server_of_our_own_has_the_login_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(os, "environ", {})
+    log_in(Home(tmp_path))
+    assert os.environ["PREFECT_SERVER_API_AUTH_STRING"] == os.environ["PREFECT_API_AUTH_STRING"] == server_login(Home(tmp_path))
+
+
+EMBEDDED = """
+from pathlib import Path
+from flows.runtime.prefect_settings import log_in, quiet
+from tasks.stores.home import Home
+home = Home(Path(HOME)); quiet(home.folder); log_in(home)
+from flows.runtime.embedded import start_server
+start_server()
+import httpx
+from prefect import get_client
+from prefect.server.api.server import SubprocessASGIServer
+address = f"{SubprocessASGIServer().api_url}/flow_runs/filter"
+with get_client(sync_client=True) as client:
+    print(httpx.post(address, json={}, trust_env=False).status_code, len(client.read_flow_runs()))
+SubprocessASGIServer().stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.server
+def test_the_server_that_a_command_starts_for_itself_asks_for_the_login(tmp_path: Path):
+    hidden = ("PREFECT_HOME", "PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    program = EMBEDDED.replace("HOME)", f"{str(tmp_path)!r})")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300)
+    assert done.stdout.split() == ["401", "0"], done.stderr
+
+
+@pytest.mark.parametrize("command", ["install", "work"])
+def test_what_is_missing_is_said_at_the_door(small: Small, steps, command: str):
+    said = steps("server", command)
+    assert said.code == 2 and "PREFECT_API_URL is not set" in said.err
+
+
+def test_a_worker_that_owns_nothing_does_not_begin(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    said = steps("server", "work")
+    assert said.code == 2 and "worker.yaml is missing" in said.err
+
+
+def test_a_run_that_no_command_embeds_is_a_workers(small: Small, monkeypatch: pytest.MonkeyPatch):
+    from flows.runtime.place import embedded_in, place_of_run
+
+    monkeypatch.setenv("STEPS_HOME", str(small.home))
+    Home(small.home).folder.joinpath("worker.yaml").write_text("releases: ..\nsources: [..]\npopulations: [small-people]\n")
+    place = place_of_run()
+    assert place.home.path == small.home and place.owned is not None
+    with pytest.raises(NotOwned):
+        place.release_file(str(small.release))
+    with embedded_in(Home(small.folder / "other")):
+        assert place_of_run().owned is None and place_of_run().release_file(str(small.release)) == small.release
+
+
+@pytest.mark.parametrize("named", [{"out": "x"}, {"data": "records.parquet"}, {"domain": "dataset.yaml"}])
+def test_a_workers_study_names_no_files(small: Small, monkeypatch: pytest.MonkeyPatch, named: dict[str, str]):
+    from flows.study import study
+
+    monkeypatch.setenv("STEPS_HOME", str(small.home))
+    with pytest.raises(NotOwned, match="command line"):
+        study.fn("voter", **named)
+
+
+def test_flows_have_no_parameter_for_a_home_and_say_what_theirs_are():
+    from prefect.utilities.callables import parameter_schema
+
+    from flows.audit import audit
+    from flows.release import release
+    from flows.study import study
+
+    assert all(each["description"] for each in parameter_schema(study.fn).model_dump()["properties"].values())
+    asked = parameter_schema(release.fn).model_dump()["properties"]
+    assert set(asked) == {"release", "period"} and "folder of releases" in asked["release"]["description"]
+    assert "pattern" in str(asked["period"]) and parameter_schema(audit.fn).model_dump()["properties"] == {}
+
+
+def test_every_automation_is_one_that_prefect_takes_and_waits_for_decisions_are_no_zombies():
+    from flows.runtime.automations import watches
+
+    made = {watch.name: watch.automation(()) for watch in watches()}
+    assert {action.type for action in made["refused"].actions} == {"pause-deployment"}
+    assert made["waiting"].trigger.within == timedelta(days=1)
+    assert "prefect.flow-run.Suspended" in made["zombie"].trigger.expect
+    assert {action.type for action in made["late"].actions} == {"do-nothing"}, "without a webhook nobody is told"
