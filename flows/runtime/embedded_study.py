@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flows.runtime.embedded import start_server, stdout_kept_clean
+from flows.runtime.embedded import stdout_kept_clean
 from flows.runtime.prefect_settings import quiet
+from flows.runtime.server import serving
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.home import Home
 
@@ -22,9 +23,9 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
         with stdout_kept_clean():
             from flows.study import study
 
-            start_server()
-            answer: dict[str, Any] = study(**asked)
-            return answer
+            with serving():
+                answer: dict[str, Any] = study(**asked)
+                return answer
     except StepsError:
         raise
     except KeyboardInterrupt:
