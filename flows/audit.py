@@ -5,7 +5,8 @@ from __future__ import annotations
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
-from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.boundary import fit_for_public
+from flows.runtime.stages import NOTHING_KEPT, stage
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stores.home import Home

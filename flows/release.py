@@ -22,8 +22,9 @@ import tasks.stages.sanitize
 import tasks.stages.validate
 from flows.output import json_views, ui_artifacts
 from flows.runtime import approval
+from flows.runtime.boundary import fit_for_public
 from flows.runtime.distributed import discretize, synthesize
-from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, SpecError
 from schemas.spec.release import Release

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+from flows.runtime.finished import return_finished
 from flows.runtime.prefect_settings import quiet
 from flows.runtime.progress import shown_in_terminal
 from flows.runtime.server import serving
@@ -23,7 +24,9 @@ PATIENCE = 10.0  # seconds for Prefect to record what has run
 
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
-    load_release(path, period)  # a bad spec dies at the door, before a server is started
+    asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
+    if found := return_finished(home, asked, path):
+        return found
     quiet(home.folder)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         return _run(home, path, period, stages)

@@ -49,9 +49,10 @@ def _empty_database() -> Path:
 
 def _migrated(folder: Path) -> Path:
     from prefect.server.database import provide_database_interface
-    from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL, temporary_settings
+    from prefect.server.database.configurations import AioSqliteConfiguration
+    from prefect.server.database.dependencies import temporary_database_config
 
-    with temporary_settings({PREFECT_SERVER_DATABASE_CONNECTION_URL: _URL.format(folder / "migrated.db")}):
+    with temporary_database_config(AioSqliteConfiguration(_URL.format(folder / "migrated.db"))):
         asyncio.run(provide_database_interface().create_db())
     with closing(sqlite3.connect(folder / "migrated.db")) as database:
         database.execute("VACUUM INTO ?", (str(folder / "whole.db"),))  # in one file, whatever its journal held
