@@ -12,7 +12,6 @@ _NO_TELEMETRY = {
 }
 _UNLESS_SET = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
     "PREFECT_LOGGING_LEVEL": "INFO",  # full logs in the UI …
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",  # … and a terminal that shows what `steps` says
 }
