@@ -11,12 +11,10 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.finished import return_finished
 from flows.runtime.prefect_settings import quiet
 from flows.runtime.progress import shown_in_terminal
 from flows.runtime.server import serving
 from schemas.errors import InfrastructureFault, StepsError
-from tasks.specs import load_release
 from tasks.stores.home import Home
 
 PATIENCE = 10.0  # seconds for Prefect to record what has run
@@ -24,6 +22,9 @@ PATIENCE = 10.0  # seconds for Prefect to record what has run
 
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
+    from flows.runtime.finished import return_finished
+    from tasks.specs import load_release
+
     asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
     if found := return_finished(home, asked, path):
         return found

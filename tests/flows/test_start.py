@@ -129,6 +129,15 @@ def answers(port: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.server
+def test_a_server_that_cannot_start_is_told_and_nothing_is_charged(granted: Small):
+    (granted.home / "prefect" / "prefect.db").mkdir(parents=True)
+    said, told = Running(granted).process.communicate(timeout=120)
+    assert b"server could not start" in told and b"Traceback" not in told and b'"exit_code": 1' in said
+    assert not list(granted.home.glob("confidential/*/*")), "no stage was begun"
+
+
+@pytest.mark.slow
+@pytest.mark.server
 def test_nothing_listens_after_a_kill_and_strangers_are_turned_away_before(granted: Small):
     for runs, how in enumerate((signal.SIGTERM, signal.SIGKILL), start=1):
         running = Running(granted)
