@@ -51,9 +51,9 @@ def measure() -> dict[str, float | str]:
         again = cpu(here, *STEPS, "run", str(release), "--period", "2026q2", times=3)
         bare = cpu(there, sys.executable, "-m", "benchmarks.pipeline", str(prepare(there)), str(there / "home"))
         imported = cpu(here, sys.executable, "-c", "import prefect", times=3)
-        asked = cpu(here, *STEPS, "--help", times=5)
-        shown = cpu(here, *STEPS, "budget", "show", times=5)
-        listed = cpu(here, *STEPS, "releases", times=5)
+        asked = cpu(here, *STEPS, "--help", times=9)
+        shown = cpu(here, *STEPS, "budget", "show", times=9)
+        listed = cpu(here, *STEPS, "releases", times=9)
     return {
         "steps run of the demo, CPU s": later,
         "  against our stages in a bare process (at most 2.5)": later / bare,
