@@ -29,6 +29,7 @@ BENCHMARKS = {
     "currencies": ("currencies", "measure", {}),
     "counting": ("counting", "table", {}),
     "whole run": ("pipeline", "measure", {}),
+    "start": ("start", "measure", {}),
 }
 OUT = Path(".cache/bench.json")
 

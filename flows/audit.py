@@ -8,9 +8,10 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
 from flows.output import events
+from flows.runtime.boundary import fit_for_public
 from flows.runtime.place import home_of_run, is_embedded, place_of_run
 from flows.runtime.scheduled import releases_due
-from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.stages import NOTHING_KEPT, stage
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stages.foresee import needs

@@ -24,9 +24,10 @@ import tasks.stages.sanitize
 import tasks.stages.validate
 from flows.output import events, json_views, ui_artifacts
 from flows.runtime import approval
+from flows.runtime.boundary import fit_for_public
 from flows.runtime.distributed import discretize, synthesize
 from flows.runtime.place import home_of_run, place_of_run
-from flows.runtime.stages import NOTHING_KEPT, fit_for_public, stage
+from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import BudgetRefused, StepsError
 from schemas.spec.release import Release

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import rfc8785
 
-from schemas.spec.release import Release
+if TYPE_CHECKING:
+    from schemas.spec.release import Release
 
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.

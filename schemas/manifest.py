@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
+from schemas.amounts import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import PLAN_FORMAT, chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.results import AnalysisResult

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from schemas.budget import WrittenDelta, WrittenEpsilon, WrittenRho
+from schemas.amounts import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import FORMAT_3, PLAN_FORMAT, digest, digest_1
 
 _FRACTION = re.compile(r"-?[0-9]{1,500}(/[0-9]{1,500})?")  # "1e999999999" would be a number that no memory holds

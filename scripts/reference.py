@@ -15,8 +15,9 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 import steps_engine.methods  # noqa: F401  registers what `method:` may hold
+from schemas.names import NAME
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
-from schemas.spec.domain import NAME, Domain
+from schemas.spec.domain import Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
 from tasks.publishing.formats import FORMATS

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import BudgetRefused, SpecError
-from schemas.plan import Plan
-from schemas.spec.release import Release
-from tasks.specs import load_release, refusals_naming
-from tasks.stages.evaluate import evaluation_page
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
-from tasks.stores.home import Home
+from tasks.stores.home import Home, evaluation_page
 from tasks.stores.ledger import open_ledger
 from tasks.stores.releases import ReleaseState
+
+if TYPE_CHECKING:
+    from schemas.plan import Plan
+    from schemas.spec.release import Release
 
 
 def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
@@ -24,6 +24,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.methods.planning import make_plan
     from steps_engine.methods.registry import method_of
     from steps_engine.noise import SystemRandomness
+    from tasks.specs import load_release, refusals_naming
 
     asked = load_release(path, period)
     with refusals_naming(path):
@@ -44,6 +45,7 @@ def describe_wanted(path: Path, period: str | None, wanted: str) -> dict[str, An
     """About the least budget at which the release would give one analysis as accurately as wanted."""
     from steps_engine.analyses.wanted import budget_wanted
     from steps_engine.methods.planning import plan_with_analyses
+    from tasks.specs import load_release, refusals_naming
 
     asked = load_release(path, period)
     with refusals_naming(path):

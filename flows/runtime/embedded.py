@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.interrupts import unheard_by_children
 from flows.runtime.prefect_settings import log_in, quiet
 from flows.runtime.progress import shown_in_terminal
+from flows.runtime.server import serving
 from schemas.errors import InfrastructureFault, StepsError
-from tasks.specs import load_release
 from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 
@@ -24,52 +22,38 @@ PATIENCE = 10.0  # seconds for Prefect to record what has run
 
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
-    load_release(path, period)  # a bad spec dies at the door, before a server is started
-    must_have_room(home.folder)
+    from flows.runtime.finished import return_finished
+    from tasks.specs import load_release
+
+    asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
     if home.key_file is not None:
         os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
+    if found := return_finished(home, asked, path):
+        return found
+    must_have_room(home.folder)
     quiet(home.folder)
     log_in(home)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
-        try:
-            outcome = _run(home, path, period)
-        except StepsError:
-            _wait_for_records(stages)
-            raise
-        _wait_for_records(stages)
-    return outcome
+        return _run(home, path, period, stages)
 
 
-def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:
+def _run(home: Home, path: Path, period: str | None, stages: dict[str, str]) -> dict[str, Any]:
     # What the flow returned or raised, never the state's data: where a request to Prefect's server was sent twice, the
     # state comes back from its database, which holds no results.
     try:
         from flows.release import release
         from flows.runtime.place import embedded_in
 
-        start_server()
-        with embedded_in(home):
-            return release(release=str(path), period=period)
+        with serving(), embedded_in(home):
+            try:
+                return release(release=str(path), period=period)
+            finally:
+                _wait_for_records(stages)
     except StepsError:
         raise
     except Exception as error:
         reason = type(error).__name__
     raise InfrastructureFault(f"Prefect could not run the flow ({reason}). Is its server or disk out of reach? Run again.")
-
-
-def start_server() -> None:
-    """Starts Prefect's own server where no other is configured; it must live to hear how an interrupted run ended."""
-    from prefect.server.api.server import SubprocessASGIServer
-    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
-
-    def start() -> None:
-        with unheard_by_children(), suppress(Exception):  # the flow tries again, and says what is wrong
-            SubprocessASGIServer().start()
-
-    if not PREFECT_API_URL.value() and PREFECT_SERVER_EPHEMERAL_ENABLED.value():
-        starting = threading.Thread(target=start, daemon=True)  # so that this one hears Ctrl-C meanwhile
-        starting.start()
-        starting.join()
 
 
 @contextmanager

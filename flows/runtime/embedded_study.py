@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from flows.runtime.embedded import start_server, stdout_kept_clean
+from flows.runtime.embedded import stdout_kept_clean
 from flows.runtime.prefect_settings import log_in, quiet
+from flows.runtime.server import serving
 from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.home import Home
 
@@ -24,10 +25,9 @@ def run_study(home: Home, asked: dict[str, Any]) -> dict[str, Any]:
             from flows.runtime.place import embedded_in
             from flows.study import study
 
-            start_server()
-            with embedded_in(home):
+            with serving(), embedded_in(home):
                 answer: dict[str, Any] = study(**asked)
-            return answer
+                return answer
     except StepsError:
         raise
     except KeyboardInterrupt:

@@ -18,8 +18,6 @@ _NO_TELEMETRY = {
 }
 _UNLESS_SET = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
-    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",  # no web page has business with a server of our own
     "PREFECT_LOGGING_LEVEL": "INFO",  # full logs in the UI …
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",  # … and a terminal that shows what `steps` says
 }
@@ -35,10 +33,8 @@ def quiet(home: Path) -> None:
 
 
 def log_in(home: Home) -> None:
-    """The home's login, for a server of our own or on this machine. One elsewhere gets what PREFECT_API_AUTH_STRING says."""
+    """The home's login, for a server on this machine. One elsewhere gets what PREFECT_API_AUTH_STRING says; a run that serves
+    itself has a secret of its own."""
     address = os.environ.get("PREFECT_API_URL")
-    if address is None:
-        os.environ.setdefault("PREFECT_SERVER_API_AUTH_STRING", server_login(home))
-        os.environ.setdefault("PREFECT_API_AUTH_STRING", os.environ["PREFECT_SERVER_API_AUTH_STRING"])
-    elif urlsplit(address).hostname in LOOPBACK:
+    if address is not None and urlsplit(address).hostname in LOOPBACK:
         os.environ.setdefault("PREFECT_API_AUTH_STRING", server_login(home))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,11 +16,10 @@ from pydantic import (
     model_validator,
 )
 
+from schemas.names import NAME
 from schemas.spec import yaml
 from schemas.spec.attributes import EPOCH, Attribute, DateAttribute, Integer, Named, as_date
 from schemas.spec.yaml import Strict, problem_at
-
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def plain_name(value: str) -> str:

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
-from schemas.budget import SpecDelta, SpecEpsilon, SpecRho
+from schemas.amounts import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import KeyRefused, SpecError
+from schemas.names import NAME
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
-from schemas.spec.domain import NAME, Domain, Name
+from schemas.spec.domain import Domain, Name
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
 from schemas.spec.yaml import Strict
 

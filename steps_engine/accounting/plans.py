@@ -17,6 +17,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
+from steps_engine.accounting.effort import START_BYTES, seconds_around
 from steps_engine.accounting.measures import PURE, ZCDP, Measure
 from steps_engine.accounting.mechanisms import (
     COUNTING,
@@ -166,7 +167,7 @@ def promise_of(release: Release) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outline:
-    """What a method decided before data: its layers, its draws, and what they take."""
+    """What a method decided before data: its layers, its draws, and what the method itself takes, from tree to records."""
 
     layers: tuple[LayerPlan, ...]
     draws: tuple[Draw, ...]
@@ -184,7 +185,8 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
         total=spec.privacy.total, **promise_of(release), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,
-        memory_bytes=outline.memory_bytes, seconds=outline.seconds, spec_hash=spec_hash,
+        memory_bytes=outline.memory_bytes + START_BYTES, seconds=round(outline.seconds + seconds_around(domain, sets.count), 1),
+        spec_hash=spec_hash,
     )  # fmt: skip
     _must_be_sayable(plan)
     _must_be_drawable(plan, domain)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from schemas.errors import SpecError
 from schemas.plan import Analysis
@@ -15,6 +15,9 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.questions import factors_of, model_of, names_in
 from steps_engine.evaluation.regression import MOST_COEFFICIENTS, variables
 from steps_engine.inference.contrasts import interaction
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Term:
 
 def values_of(analysis: Analysis, attribute: Attribute) -> pd.Series:
     """One per category that is not missing: its label, or of a number that is not said to be C(…) the middle of its bin."""
+
+    import pandas as pd
+
     if isinstance(attribute, Named) or attribute.name in factors_of(analysis):
         labels = attribute.present_labels
         return pd.Series(pd.Categorical(labels, categories=labels))
@@ -63,6 +69,8 @@ def terms_over(analysis: Analysis, domain: Domain) -> tuple[tuple[str, ...], lis
 
 
 def _rows(values: dict[str, pd.Series], codes: dict[str, np.ndarray], rows: int) -> pd.DataFrame:
+    import pandas as pd
+
     first = np.zeros(rows, np.int64)
     taken = {name: value.take(codes.get(name, first)).reset_index(drop=True) for name, value in values.items()}
     return pd.DataFrame(taken, index=range(rows))

@@ -11,7 +11,7 @@ import math
 from itertools import product
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
 from schemas.spec.attributes import Attribute, Named
@@ -75,7 +75,7 @@ def reach(sampling: float, noise: float, sets: int, budget: str) -> float:
     between = noise / sets if budget == "split" else noise * (1 + 1 / sets)
     total = sampling + between
     freedom = max((sets - 1) * (total / between) ** 2, sets - 1) if between and sets > 1 else math.inf
-    return float(student.ppf(0.975, freedom) * math.sqrt(total))
+    return float(stdtrit(freedom, 0.975) * math.sqrt(total))
 
 
 def _written(width: float) -> float:

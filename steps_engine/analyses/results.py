@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from schemas.errors import SpecError
@@ -22,6 +22,9 @@ from steps_engine.analyses.questions import factors_of, model_of
 from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOO_FEW = "Measured, but it cannot be computed: a set has too few rows of the kind it needs."
 UNDETERMINED = "Measured, but the sets do not determine it: in one of them a coefficient could grow without bound."
@@ -101,6 +104,9 @@ def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Tabl
 
 def frame_of(analysis: Analysis, domain: Domain, records: pa.Table, codes: np.ndarray) -> pd.DataFrame:
     """What a model sees of a set: rows that `where` keeps and that lack no value; categories by all their labels."""
+
+    import pandas as pd
+
     outcome, predictors = variables(model_of(analysis))
     kept = np.ones(len(codes), bool)
     for name, labels in analysis.where.items():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from schemas import tables
@@ -13,6 +13,9 @@ from schemas.errors import DataInvalid
 from schemas.spec.attributes import EPOCH, Attribute, Categorical, DateAttribute, Integer, Numeric, Ordinal
 from schemas.spec.domain import Domain, Unit
 from steps_engine import noise
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Ranged = Integer | Numeric | DateAttribute
 PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keeps, for data one may look at
@@ -33,6 +36,9 @@ def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.n
 
 def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit, key: bytes) -> np.ndarray:
     """Rows that stay when each person keeps at most `rows_per_person`, chosen from that person's own rows alone."""
+
+    import pandas as pd
+
     if person.isna().any():
         raise DataInvalid(f"{unit.column} has missing values; every row must belong to one {unit.who}.")
     number = pd.factorize(person)[0]
@@ -75,6 +81,9 @@ def _place_within(rows: np.ndarray) -> np.ndarray:
 
 def encode_column(column: pd.Series, attribute: Attribute) -> np.ndarray:
     """Category codes of one column, by the attribute's policy for missing and outside values."""
+
+    import pandas as pd
+
     missing = column.isna().to_numpy()
     if missing.any() and attribute.missing == "forbid":
         raise DataInvalid(f"{attribute.name} has missing values; say missing: category in the domain, or fill them.")
@@ -104,6 +113,8 @@ def _bins(column: pd.Series, attribute: Ranged, missing: np.ndarray) -> np.ndarr
 
 
 def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
+    import pandas as pd
+
     try:
         if attribute.kind == "date":
             days = pd.to_datetime(column) - pd.Timestamp(EPOCH)

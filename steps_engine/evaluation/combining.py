@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from schemas.errors import SpecError
 
@@ -63,7 +63,7 @@ def interval(
     value: np.ndarray, variance: np.ndarray, freedom: np.ndarray | float, level: float = 0.95
 ) -> tuple[np.ndarray, np.ndarray]:
     """value ∓ t_ν·√variance."""
-    reach = student.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+    reach = stdtrit(freedom, (1 + level) / 2) * np.sqrt(variance)
     return value - reach, value + reach
 
 

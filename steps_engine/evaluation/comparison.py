@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from schemas.errors import SpecError
 from steps_engine.evaluation.combining import Sets, combine, interval, overlap
 from steps_engine.evaluation.regression import Model, fit, with_same_categories
 from steps_engine.evaluation.section import Headline, Interval, Intervals, Listing, Section, figure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FAR = 10.0  # log odds beyond which a picture ends
 

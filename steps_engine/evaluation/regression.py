@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from schemas.errors import SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[01]|[-+:*~()])")
 _FACTOR = re.compile(r"\bC\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)")
@@ -102,6 +104,9 @@ def variables(model: Model) -> tuple[str, tuple[str, ...]]:
 
 def with_same_categories(model: Model, frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
     """The model's columns, words and C(numbers) as categoricals over every category of every frame: one coding for all."""
+
+    import pandas as pd
+
     outcome, predictors = variables(model)
     wanted = [outcome, *predictors]
     for number, frame in enumerate(frames):
@@ -153,6 +158,9 @@ def _design(model: Model, rows: pd.DataFrame) -> Any:
 
 def _outcome(model: Model, column: pd.Series) -> np.ndarray:
     """Numbers as they are; of two categories the second is 1."""
+
+    import pandas as pd
+
     if isinstance(column.dtype, pd.CategoricalDtype):
         if len(column.cat.categories) > 2 or model.kind != "logistic":
             raise SpecError(f"model {model.name!r}: {column.name!r} must be a number, or have 2 categories (logistic)")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import pandas as pd
 import pyarrow as pa
 
 from schemas.plan import Plan
@@ -22,6 +21,9 @@ from steps_engine.domain.counting import Counts
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Tables = Mapping[str, pa.Table]  # by stage: tree, noisy-counts, consistent-counts, synthetic-1, …
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 
 import steps_engine.methods  # noqa: F401  registers the methods
@@ -23,6 +22,9 @@ from steps_engine.methods.registry import method_named
 from steps_engine.methods.tree.election import Utility
 from steps_engine.methods.tree.method import TREE
 from steps_engine.noise import Randomness, SystemRandomness
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

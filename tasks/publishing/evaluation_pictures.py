@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from steps_engine.evaluation.section import Distributions, Grid, Intervals, Picture, Scatter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ORIGINAL, SYNTHETIC, QUIET = "#1b4965", "#d1603d", "#8d99ae"
 _STYLE: Any = {  # of matplotlib, by its own names
@@ -115,6 +115,9 @@ def _plain(name: str) -> str:
 
 
 def _svg(draw: Callable[[Axes], None], width: float, height: float) -> str:
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())

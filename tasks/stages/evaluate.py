@@ -23,7 +23,7 @@ from tasks.publishing.evaluation_page import WARNING, render_evaluation
 from tasks.stages.references import CellsReference, SetReference
 from tasks.stores.artifacts import Store
 from tasks.stores.files import private_folder
-from tasks.stores.home import Home
+from tasks.stores.home import Home, evaluation_page
 from tasks.stores.releases import TAKEN_BACK
 
 MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
@@ -60,10 +60,6 @@ def _some(records: pa.Table, rows: int) -> pa.Table:
     if records.num_rows <= rows:
         return records
     return records.take(np.sort(permutation(records.num_rows, SystemRandomness())[:rows]))
-
-
-def evaluation_page(home: Home, name: str) -> Path:
-    return home.confidential / name / "evaluation.html"
 
 
 def of_synthetic(domain: Domain) -> Domain:

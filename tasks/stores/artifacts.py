@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.errors import EvidenceBroken, InfrastructureFault, StepsError
-from schemas.spec.domain import NAME
+from schemas.names import NAME
 
 from .entries import Entry, must_be_name
 from .files import disk_faults, keep, private_folder, sweep, sync_folder, temporary

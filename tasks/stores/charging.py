@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schemas.budget import LARGEST, UNIT, parse_nanos, parse_quoted, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
-from schemas.plan import Plan
 from steps_engine.accounting.measures import MEASURES
 
 from .entries import Entry
 from .releases import current, state_of
+
+if TYPE_CHECKING:
+    from schemas.plan import Plan
 
 _ARGUMENT = {"pure": "EPSILON", "zcdp": "--rho RHO"}  # of `steps budget grant`
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from schemas.errors import SpecError
 from schemas.identity import canonical, canonical_flat, chain_hash, ledger_canonical_1, sha256
-from schemas.spec.domain import NAME
+from schemas.names import NAME
 
 ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
 

@@ -64,3 +64,8 @@ class Home:
     @property
     def anchor_file(self) -> Path:
         return self.anchor_path or self.folder / "anchor.log"
+
+
+def evaluation_page(home: Home, name: str) -> Path:
+    """Where the comparison of a release with its records is to be read. CONFIDENTIAL."""
+    return home.confidential / name / "evaluation.html"

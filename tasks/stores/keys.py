@@ -45,6 +45,11 @@ def secret_key(home: Home, name: str) -> bytes:
     return key
 
 
+def passing_secret() -> str:
+    """A secret that no file holds: known while this process lives, to whom it tells it."""
+    return secrets.token_hex(KEY_BYTES)
+
+
 def keyed_hash(key: bytes, content: bytes) -> str:
     """HMAC-SHA256: who knows all but one record cannot confirm the last one by hashing, as with a plain hash."""
     return hmac.new(key, content, hashlib.sha256).hexdigest()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.runtime.stages import fit_for_public
+from flows.runtime.boundary import fit_for_public
 from schemas.errors import SpecError, StepsError
 from tasks.stores.home import Home
 from tests.flows.small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records

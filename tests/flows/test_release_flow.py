@@ -18,6 +18,7 @@ from tasks.stores.ledger import open_ledger
 from tests.flows.conftest import Said, steps_in
 from tests.flows.small import RELEASE, STRANGER, Small, make_small, write_records
 from tests.flows.without_prefect import run_stages
+from tests.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -149,17 +150,24 @@ def test_an_unfinished_release_refuses_other_data(small: Small, steps, monkeypat
 
 
 @pytest.mark.slow
-def test_a_finished_release_answers_alike_whatever_its_source_holds(finished: Small, steps):
+@pytest.mark.parametrize("server", [True, False], ids=["recorded by a server", "embedded"])
+def test_a_finished_release_answers_alike_whatever_its_source_holds(
+    finished: Small, steps, prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch, server: bool
+):
     """Who may run releases and write sources cannot confirm a guessed table: nothing that is said or kept depends on it."""
     folder = finished.home / "public" / "small-1"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     entries = len(open_ledger(Home(finished.home)).entries())
-    answers, source = [], finished.folder / "records.parquet"
+    answers, source, last = [], finished.folder / "records.parquet", last_flow_run().id
+    if server:
+        monkeypatch.setenv("PREFECT_API_URL", prefect_server.url)
     for write in (lambda: None, lambda: write_records(source, 2_004), lambda: source.write_bytes(b"no table"), source.unlink):
         write()
         said = steps("run", finished.release, "--json")
         answers.append((said.code, said.out))
-        assert [each.name for each in task_runs(last_flow_run().id)] == ["plan", "publish", "forget exact counts"]
+        assert (last_flow_run().id != last) is server, "Prefect is told where it has a server, and else not started"
+        tasks = ["plan", "publish", "forget exact counts"]
+        assert not server or [each.name for each in task_runs(last_flow_run().id)] == tasks
     assert len(set(answers)) == 1 and answers[0][0] == 0 and not json.loads(answers[0][1])["charged"]
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
     assert len(open_ledger(Home(finished.home)).entries()) == entries

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from schemas.budget import LARGEST, SpecDelta, SpecRho, WrittenDelta, parse_delta, parse_nanos, show_nanos
+from schemas.amounts import SpecDelta, SpecRho, WrittenDelta
+from schemas.budget import LARGEST, parse_delta, parse_nanos, show_nanos
 
 
 @given(st.integers(1, LARGEST))

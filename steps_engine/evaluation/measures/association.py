@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
-from scipy.stats import f as fisher
+from scipy.special import chdtrc, fdtrc
 
 from steps_engine.evaluation.coded import Coded, must_compare, tally
 from steps_engine.evaluation.measures import Measure, Options
@@ -83,7 +82,8 @@ def combined_p_values(statistics: np.ndarray, freedom: np.ndarray) -> np.ndarray
     with np.errstate(divide="ignore"):
         v = (m - 1) * (1 + 1 / r) ** 2 * k ** (-3.0 / m)
     # Without variance between sets F(k, ∞) is χ²/k.
-    p = np.where(np.isinf(v), chi2.sf(d2 * k, k), fisher.sf(np.maximum(d2, 0), k, np.where(np.isinf(v), 1, v)))
+    d2 = np.maximum(d2, 0)
+    p = np.where(np.isinf(v), chdtrc(k, d2 * k), fdtrc(k, np.where(np.isinf(v), 1, v), d2))
     return np.where(freedom == 0, 1.0, p)
 
 
@@ -110,7 +110,7 @@ def _chi_square(table: Coded, i: int, j: int) -> float:
 
 def _upper(statistic: np.ndarray, freedom: np.ndarray) -> np.ndarray:
     """p = P(χ²_k ≥ statistic); 1 where nothing can be tested: a constant shows no association."""
-    return np.where(freedom == 0, 1.0, chi2.sf(statistic, np.maximum(freedom, 1)))
+    return np.where(freedom == 0, 1.0, chdtrc(np.maximum(freedom, 1), statistic))
 
 
 def _classes(ours: np.ndarray, theirs: np.ndarray) -> tuple[tuple[int, ...], ...]:

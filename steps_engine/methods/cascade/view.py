@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
@@ -20,6 +21,9 @@ from steps_engine.methods.cascade.tables import margins, read_sanitized, read_tr
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
 from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def sketch(plan: Plan) -> Sketch:
@@ -116,6 +120,9 @@ def tree_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.D
     """The histograms of one attribute's tree (1, 2, … in order): what a leaf's branch fixes, the category, estimate and
     error.
     """
+
+    import pandas as pd
+
     table = tables["consistent-counts"].to_pandas().query("tree == @number")
     tree = read_trees(domain, tables["tree"])[number - 1]
     branches, columns = tree.branches()[table["leaf"].to_numpy()], {}

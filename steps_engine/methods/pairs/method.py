@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-import pandas as pd
 import pyarrow as pa
 
 from schemas.plan import Plan
@@ -33,6 +32,9 @@ from steps_engine.methods.pairs.tables import (
 from steps_engine.methods.protocol import Candidate, Tables
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
@@ -18,6 +19,9 @@ from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
 from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STRONG = 0.5  # of the information of the pair that ties an attribute to the tree: others as strong are shown beside it
 
@@ -114,6 +118,9 @@ def _network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, 
 
 def table_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.DataFrame:
     """One table: 1, 2, … are the attributes' own, then those of the structure: categories or groups, estimate and error."""
+
+    import pandas as pd
+
     structure, _ = read_measured(domain, plan, tables)
     listed: list[tuple[int, ...]] = [(j,) for j in range(len(domain.sizes))] + [*structure.tables]
     of = listed[number - 1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 
 from schemas.plan import Plan
@@ -28,6 +28,9 @@ from steps_engine.methods.tree.synthesize import synthesize
 from steps_engine.methods.tree.tables import read_tree, schemas_of, tree_table
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

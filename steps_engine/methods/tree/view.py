@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
@@ -22,6 +22,9 @@ from steps_engine.methods.tree.margins import margins, strengths
 from steps_engine.methods.tree.sparse import is_sampled, threshold_of
 from steps_engine.methods.tree.tables import read_tree
 from steps_engine.methods.views import Branch, Sketch, SketchRow, Total, View
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
@@ -171,6 +174,9 @@ def _label(branches: Branches, depth: int, child: int) -> str:
 
 def layer_counts(domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
     """The nodes of one layer: the categories their branch fixes, the estimate and its standard error."""
+
+    import pandas as pd
+
     tree: Tree = read_tree(domain, tables["tree"], is_sampled(plan))
     consistent = ConsistentCounts.from_table(tables["consistent-counts"], is_sampled(plan))
     columns: dict[str, object] = {}
