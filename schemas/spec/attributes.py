@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import unicodedata
 from abc import abstractmethod
 from collections import Counter
 from decimal import Decimal
@@ -16,18 +17,31 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from schemas.spec.yaml import Strict
 
 MOST_CATEGORIES = 100_000
-_NAME = re.compile(r"[A-Za-z_][^\"'`\\;\x00-\x1f\x7f]{0,127}")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _
+_JOINERS = "\u200c\u200d"  # format characters that are part of writing, in Persian, Hindi or a family of emoji
 EPOCH = datetime.date(1970, 1, 1)
 
 
+def _invisible(text: str) -> str | None:
+    """A character that nobody sees and that changes what is read: a control, a mark of bytes or of direction, half a pair.
+
+    >>> _invisible("no\ufeff"), _invisible("naïve 東京 می\u200cخواهم")
+    ('\\ufeff', None)
+    """
+    kinds = ((character, unicodedata.category(character)) for character in text)
+    return next((c for c, kind in kinds if kind in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in _JOINERS), None)
+
+
 def _plain_label(label: Any) -> str:
+    """Whole numbers and true or false are labels as files write them; what may be a formula is quoted where CSV is made."""
+    if isinstance(label, bool | int):
+        label = str(label).lower()
     if not isinstance(label, str):
-        raise ValueError(f'a category is a text; write "{label}" in quotes')
-    if not label or label != label.strip() or any(ord(c) < 32 or ord(c) == 127 for c in label) or len(label) > 200:
+        raise ValueError(f'a category is a text, a whole number, true or false; write "{label}" in quotes')
+    if not label or label != label.strip() or len(label) > 200:
         raise ValueError(f"category {label!r} must be 1 to 200 printable characters without blanks at its ends")
-    if label.startswith(_FORMULA):
-        raise ValueError(f"category {label!r} would be run as a formula by a spreadsheet; begin it with a letter or digit")
+    if (hidden := _invisible(label)) is not None:
+        raise ValueError(f"category {label!r} holds a character that cannot be seen (U+{ord(hidden):04X}); write it without")
     return label
 
 
@@ -58,8 +72,11 @@ class _Attribute(Strict):
     @field_validator("name")
     @classmethod
     def _usable_name(cls, name: str) -> str:
-        if not _NAME.fullmatch(name) or name != name.strip():
-            raise ValueError(f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons or line breaks")
+        if not _NAME.fullmatch(name) or name != name.strip() or _invisible(name) is not None:
+            raise ValueError(
+                f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons, line breaks or "
+                "characters that cannot be seen"
+            )
         return name
 
     @property
@@ -77,7 +94,7 @@ class _Attribute(Strict):
     def present_labels(self) -> tuple[str, ...]:
         """One readable label per category that is not the missing one."""
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of categories, the missing one included."""
         return self.present + (self.missing == "category")
@@ -106,6 +123,8 @@ class _Named(_Attribute):
         if len(often) < len(categories):
             twice = next(c for c in categories if often[c] > 1)
             raise ValueError(f"category {twice!r} stands twice; keep one")
+        if alike := next((c for c in categories if f"'{c}" in often), None):
+            raise ValueError(f"categories {alike!r} and {chr(39) + alike!r} may look alike in a spreadsheet; rename one")
         return categories
 
     @property
@@ -221,10 +240,15 @@ class Integer(_Ranged):
         default=None, description="The first whole number of each bin, then the upper bound, which the last bin holds."
     )
 
+    @field_validator("bounds", "edges")
+    @classmethod
+    def _representable(cls, numbers: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if numbers is not None and max(map(abs, numbers), default=0) > 2**53:
+            raise ValueError("whole numbers beyond 2^53 are not supported")
+        return numbers
+
     @model_validator(mode="after")
     def _few_enough(self) -> Self:
-        if max(abs(b) for b in self.bounds) > 2**53:
-            raise ValueError(f"{self.name}: whole numbers beyond 2^53 are not supported")
         numbers = self.bounds[1] - self.bounds[0] + 1
         if self.bins is not None and self.bins > numbers:
             raise ValueError(f"{self.name}: {self.bins} bins for {numbers} whole numbers; give fewer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -114,10 +115,11 @@ class Domain(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = self.names
-        if len({n.casefold() for n in names}) < len(names):
-            twice = next(n for n in names if [m.casefold() for m in names].count(n.casefold()) > 1)
-            where = len(names) - 1 - [n.casefold() for n in reversed(names)].index(twice.casefold())
-            raise problem_at(("attributes", where), f"{twice!r} stands twice (upper and lower case count as the same)")
+        first: dict[str, str] = {}
+        for place, name in enumerate(names):
+            if first.setdefault(_alike(name), name) is not name:
+                text = f"{first[_alike(name)]!r} stands twice (upper and lower case count as the same)"
+                raise problem_at(("attributes", place), text)
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
         for number, rule in enumerate(self.rules):
@@ -127,11 +129,11 @@ class Domain(Strict):
                 raise problem_at(("rules", number), str(error)) from None
         return self
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Categories per attribute."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -155,9 +157,22 @@ class Domain(Strict):
         return {place: _codes(self.attributes[place], value) for place, value in places.items()}
 
     def index(self, name: str) -> int:
-        if name not in self.names:
+        if name not in self._places:
             raise ValueError(f"there is no attribute {name!r}; the domain has {', '.join(self.names)}")
-        return self.names.index(name)
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+
+def _alike(name: str) -> str:
+    """What a name has in common with all that a person, or a program, would take for it.
+
+    >>> _alike("Straße") == _alike("STRASSE"), _alike("K") == _alike("\u212a")
+    (True, True)
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
