@@ -12,14 +12,24 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
+from schemas.spec.reading import MOST_VALUES, NO_VALUES, Recode, Texts, day_format
 from schemas.spec.yaml import Strict
 
 MOST_CATEGORIES = 100_000
 _NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _
 _JOINERS = "\u200c\u200d"  # format characters that are part of writing, in Persian, Hindi or a family of emoji
 EPOCH = datetime.date(1970, 1, 1)
+READING = ("missing_values", "recode", "format")  # keys that say how files write an attribute, left out where not used
 
 
 def _invisible(text: str) -> str | None:
@@ -66,8 +76,53 @@ Date = Annotated[datetime.date, BeforeValidator(as_date)]
 class _Attribute(Strict):
     name: str = Field(description="The column's name in the source and in the synthetic sets.")
     missing: Literal["forbid", "category"] = Field(
-        default="forbid", description="A missing value fails validation (`forbid`), or is a category of its own (`category`)."
+        default="forbid",
+        description="A missing value fails validation (`forbid`), or is a category of its own (`category`); a list such as "
+        '[-9, "NA"] says `category`, and which values mean missing.',
     )
+    missing_values: Texts = Field(
+        default=(),
+        max_length=MOST_VALUES,
+        description="Values that mean missing, besides empty ones: a list of texts or numbers.",
+    )
+    recode: Recode = Field(
+        default=NO_VALUES,
+        max_length=MOST_VALUES,
+        description='What values of the file mean: {"1": male, "2": female}; null means missing. Others are read as they are.',
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _values_that_mean_missing(cls, asked: Any) -> Any:
+        """`missing: [-9]` says two things: there is a category of missing values, and -9 is one of them."""
+        if not isinstance(asked, dict) or not isinstance(asked.get("missing"), tuple | list):
+            return asked
+        if "missing_values" in asked:
+            raise ValueError("missing lists values already; leave missing_values out")
+        return asked | {"missing": "category", "missing_values": asked["missing"]}
+
+    @model_serializer(mode="wrap")
+    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is read as it stands is written, and hashed, as before there were other ways."""
+        return {name: value for name, value in plain(self).items() if name not in READING or value}
+
+    def __hash__(self) -> int:
+        """By all that can be hashed; what cannot, recode, is left to comparison."""
+        return hash(tuple(getattr(self, name) for name in type(self).model_fields if name != "recode"))
+
+    def _meanings(self) -> dict[str, str | None]:
+        """What values of the file mean; None is missing. Each means one thing."""
+        if both := [value for value in self.missing_values if value in self.recode]:
+            raise ValueError(f"{self.name}: {both[0]!r} stands in recode and among the values that mean missing; keep one")
+        meanings = self.recode | dict.fromkeys(self.missing_values)
+        if self.missing == "forbid" and None in meanings.values():
+            raise ValueError(f"{self.name}: values that mean missing need missing: category")
+        return meanings
+
+    def as_published(self) -> Self:
+        """The attribute of synthetic records, which have nothing left to be read in another way."""
+        plain = {name: type(self).model_fields[name].default for name in READING if name in type(self).model_fields}
+        return self.model_copy(update=plain)
 
     @field_validator("name")
     @classmethod
@@ -140,6 +195,21 @@ class _Named(_Attribute):
         """The code of each category."""
         return {category: code for code, category in enumerate(self.categories)}
 
+    @cached_property
+    def code_of_text(self) -> dict[str, int]:
+        """The code of each text that a file may hold."""
+        codes = {None: self.present, **self.code_of}
+        return self.code_of | {text: codes[meant] for text, meant in self._meanings().items()}
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        for text, meant in self._meanings().items():
+            if meant is not None and meant not in self.code_of:
+                raise ValueError(f"{self.name}: recode makes {text!r} into {meant!r}, which is none of its categories")
+            if meant is None and text in self.code_of:
+                raise ValueError(f"{self.name}: {text!r} is a category and means missing; keep one")
+        return self
+
 
 class Categorical(_Named):
     kind: Literal["categorical"] = Field(description="Labels without an order.")
@@ -177,6 +247,35 @@ class _Ranged(_Attribute):
                 raise ValueError(f"{self.name}: edges must begin and end with the bounds [{low}, {high}]")
         if self.present > MOST_CATEGORIES:
             raise ValueError(f"{self.name}: {self.present:,} categories; at most {MOST_CATEGORIES:,}. Give bins or edges")
+        return self
+
+    @cached_property
+    def number_of_text(self) -> dict[str, float | None]:
+        """The number that a text of a file stands for, where it is not the one it says; None: it is missing."""
+        return {text: None if meant is None else self._within(meant) for text, meant in self._meanings().items()}
+
+    @cached_property
+    def number_of_number(self) -> dict[float, float | None]:
+        """The same by the number that a text says, however it is written: -9 is -9.0."""
+        return {number: meant for text, meant in self.number_of_text.items() if (number := self._number_in(text)) is not None}
+
+    def _number_in(self, text: str) -> float | None:
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+        return number if abs(number) < 2**53 else None
+
+    def _within(self, meant: str) -> float:
+        low, high = self.edge_values[0], self.edge_values[-1] - (self.kind != "numeric")
+        number = self._number_in(meant)
+        if number is None or not low <= number <= high or (self.kind != "numeric" and number != int(number)):
+            raise ValueError(f"{self.name}: recode makes a value into {meant!r}, which is none within its bounds")
+        return number
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        assert self.number_of_number is not None  # each meaning is within the bounds
         return self
 
     @property
@@ -282,6 +381,15 @@ class DateAttribute(_Ranged):
     edges: tuple[Date, ...] | None = Field(
         default=None, description="The first day of each bin, then the upper bound, which the last bin holds."
     )
+    format: Annotated[str, AfterValidator(day_format)] | None = Field(
+        default=None, description="How text says a day, such as `%d.%m.%Y`; otherwise 2000-01-31. A time of day is dropped."
+    )
+
+    def _number_in(self, text: str) -> float | None:
+        try:
+            return float((datetime.date.fromisoformat(text) - EPOCH).days)
+        except ValueError:
+            return None
 
     @model_validator(mode="after")
     def _few_enough(self) -> Self:

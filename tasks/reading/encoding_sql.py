@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from schemas.expectations import AS_WRITTEN
-from schemas.spec.attributes import Attribute, Named, Numeric, Ranged
+from schemas.spec.attributes import Attribute, DateAttribute, Named, Numeric, Ranged
 from schemas.spec.domain import Domain
 from schemas.tables import code_type
 from tasks.reading.sources import Source, literal
@@ -19,14 +19,17 @@ from tasks.reading.sources import Source, literal
 PROBLEMS = ("missing", "unreadable", "outside")  # as many codes as schemas/tables.py leaves room for
 _SQL = {pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.int32(): "INTEGER"}
 _NUMBER = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)")
-_DAY = literal(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_COMMA = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?)")
+_TIME = r"[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?Z?"
+_DAY = literal(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_TIME})?")
+_DAY_US = 86_400_000_000
 _LARGEST_WORD = 2**62
 
 
 def category_types(domain: Domain) -> list[str]:
     """Statements that teach DuckDB the categories; a cast to such a type is one hash lookup, however many there are."""
     return [
-        f"CREATE TYPE e{j} AS ENUM ({', '.join(map(literal, attribute.categories))})"
+        f"CREATE TYPE e{j} AS ENUM ({', '.join(map(literal, attribute.code_of_text))})"
         for j, attribute in enumerate(domain.attributes)
         if isinstance(attribute, Named)
     ]
@@ -69,6 +72,14 @@ def packed(domain: Domain) -> str:
     return ", ".join(f"{word} AS b{i}" for i, word in enumerate(sums))
 
 
+def person_of(source: Source, domain: Domain) -> str:
+    """Whose record it is; NULL where nobody is named, which is NaN in a column of numbers."""
+    assert domain.unit.column is not None
+    place = source.names.index(domain.unit.column)
+    holds_numbers = source.columns[place][1] == "numbers"
+    return f"CASE WHEN NOT isnan(CAST(c{place} AS DOUBLE)) THEN c{place} END" if holds_numbers else f"c{place}"
+
+
 def word_names(domain: Domain) -> str:
     return ", ".join(f"b{i}" for i in range(len(words(domain))))
 
@@ -81,6 +92,16 @@ class _Column:
     attribute: Attribute
     holds: str
     raw: str
+    comma: bool = False  # whether numbers that are text have a decimal comma
+
+    @property
+    def text(self) -> str:
+        """The value as a file would write it: a whole number without a point, however it is stored."""
+        if self.holds != "numbers":
+            return f"CAST({self.raw} AS VARCHAR)"
+        whole = f"{self.raw} = floor({self.raw}) AND abs({self.raw}) < 9007199254740992"
+        number = f"CASE WHEN {whole} THEN CAST(CAST({self.raw} AS BIGINT) AS VARCHAR) ELSE CAST({self.raw} AS VARCHAR) END"
+        return f"CASE WHEN NOT isnan(CAST({self.raw} AS DOUBLE)) THEN {number} END"
 
     @property
     def is_named(self) -> bool:
@@ -101,7 +122,11 @@ class _Column:
 
 def _columns(source: Source, domain: Domain) -> list[_Column]:
     at = [source.names.index(name) for name in domain.names]
-    return [_Column(j, a, source.columns[i][1], f"c{i}") for j, (a, i) in enumerate(zip(domain.attributes, at, strict=True))]
+    comma = source.csv.decimal == ","
+    return [
+        _Column(j, attribute, source.columns[i][1], f"c{i}", comma)
+        for j, (attribute, i) in enumerate(zip(domain.attributes, at, strict=True))
+    ]
 
 
 def _coded(rows: str, columns: list[_Column], code: str) -> str:
@@ -141,21 +166,50 @@ def unpacked(domain: Domain) -> list[str]:
 
 
 def _value(column: _Column) -> str:
-    """The value as text, or as a number (days since 1970 for dates); NULL for what cannot be read, and for NULL."""
+    """The value as text, or as a number (days since 1970 for dates), or what the domain says it stands for; NULL for what
+    cannot be read, and for NULL."""
+    if not isinstance(column.attribute, Ranged):
+        return column.text
+    value = _as_stored(column)
+    texts, numbers = column.attribute.number_of_text, column.attribute.number_of_number
+    cases = [
+        f"WHEN {value} = {_double(said)} THEN {_exact(column, meant)}" for said, meant in numbers.items() if meant is not None
+    ]
+    cases += [
+        f"WHEN {column.text} = {literal(text)} THEN {_exact(column, meant)}"
+        for text, meant in texts.items()
+        if meant is not None
+    ]
+    return f"CASE {' '.join(cases)} ELSE {value} END" if cases else value
+
+
+def _as_stored(column: _Column) -> str:
     kind, holds, raw = column.attribute.kind, column.holds, column.raw
-    if column.is_named:
-        return f"CAST({raw} AS VARCHAR)"
     if holds == "nothing":
         return "CAST(NULL AS DOUBLE)"
     if kind == "date" and holds == "times":
-        return f"epoch_us({raw}) / 86400000000.0"
-    if kind == "date":
-        readable = f"regexp_full_match({raw}, {_DAY}) AND {raw} >= '0001'"
-        day = raw if holds == "dates" else f"CASE WHEN {readable} THEN TRY_CAST({raw} AS DATE) END"
-        return f"{day} - DATE '1970-01-01'"
+        # The day, whatever the time: // cuts towards 0, so that the rest is taken off first.
+        moment = f"epoch_us({raw})"
+        return f"(({moment} - (({moment} % {_DAY_US}) + {_DAY_US}) % {_DAY_US}) // {_DAY_US})::DOUBLE"
+    if isinstance(column.attribute, DateAttribute):
+        return f"{raw if holds == 'dates' else _day(raw, column.attribute.format)} - DATE '1970-01-01'"
     if holds == AS_WRITTEN:
-        return f"CASE WHEN regexp_full_match({raw}, {_NUMBER}) THEN TRY_CAST({raw} AS DOUBLE) END"
+        pattern, point = (_COMMA, f"replace({raw}, ',', '.')") if column.comma else (_NUMBER, raw)
+        return f"CASE WHEN regexp_full_match({raw}, {pattern}) THEN TRY_CAST({point} AS DOUBLE) END"
     return f"CAST({raw} AS DOUBLE)" if column.is_float else raw
+
+
+def _day(raw: str, form: str | None) -> str:
+    """The day that a text says: 2000-01-31, with or without a time, or in the form that the domain says."""
+    if form is not None:
+        day = f"CAST(try_strptime({raw}, {literal(form)}) AS DATE)"
+        return f"CASE WHEN {day} >= DATE '0001-01-01' THEN {day} END"
+    readable = f"regexp_full_match({raw}, {_DAY}) AND {raw} >= '0001'"
+    return f"CASE WHEN {readable} THEN TRY_CAST(substr({raw}, 1, 10) AS DATE) END"
+
+
+def _exact(column: _Column, number: float) -> str:
+    return _double(number) if column.is_float else str(int(number))
 
 
 def _clamped(column: _Column, attribute: Ranged) -> str:
@@ -172,7 +226,15 @@ def _code(column: _Column) -> str:
 def _lookup(column: _Column) -> str:
     """The code of a category; NULL and texts that the domain does not know are problems, or the missing category."""
     j, missing, outside = column.j, _problem(column.attribute, "missing"), _problem(column.attribute, "outside")
-    return f"coalesce(enum_code(TRY_CAST(v{j} AS e{j})), CASE WHEN v{j} IS NULL THEN {missing} ELSE {outside} END)"
+    found, codes = f"enum_code(TRY_CAST(v{j} AS e{j}))", _codes_of_texts(column.attribute)
+    if codes != list(range(len(codes))):  # some texts stand for others
+        found = f"list_extract({codes}, {found}::INTEGER + 1)"
+    return f"coalesce({found}, CASE WHEN v{j} IS NULL THEN {missing} ELSE {outside} END)"
+
+
+def _codes_of_texts(attribute: Attribute) -> list[int]:
+    assert isinstance(attribute, Named)
+    return list(attribute.code_of_text.values())
 
 
 def _binned(column: _Column, attribute: Ranged) -> str:
@@ -180,12 +242,22 @@ def _binned(column: _Column, attribute: Ranged) -> str:
     j = column.j
     missing, unreadable, outside = (_problem(attribute, problem) for problem in PROBLEMS)
     absent = f"{column.raw} IS NULL OR isnan(v{j})" if column.is_float else f"{column.raw} IS NULL"
+    absent += _means_missing(column, attribute)
     cases = [f"WHEN {absent} THEN {missing}", f"WHEN v{j} IS NULL THEN {unreadable}"]
     if attribute.outside == "forbid":
         cases.append(f"WHEN v{j} <> w{j} THEN {outside}")
     if column.is_float and not isinstance(attribute, Numeric):
         cases.append(f"WHEN w{j} <> floor(w{j}) THEN {unreadable}")
     return f"CASE {' '.join(cases)} ELSE {_bin(attribute, j)} END"
+
+
+def _means_missing(column: _Column, attribute: Ranged) -> str:
+    """Or whether the value is one that the domain takes for missing: by its text, or by the number that it says."""
+    texts = [text for text, meant in attribute.number_of_text.items() if meant is None]
+    numbers = [number for number, meant in attribute.number_of_number.items() if meant is None]
+    by_text = f" OR {column.text} IN ({', '.join(map(literal, texts))})" if texts else ""
+    by_number = f" OR {_as_stored(column)} IN ({', '.join(map(_double, numbers))})" if numbers else ""
+    return by_text + by_number
 
 
 def _problem(attribute: Attribute, problem: str) -> int:

@@ -182,7 +182,7 @@ def test_specs_of_pure_privacy_have_no_key_of_the_other_and_the_two_differ_in_id
         for written in ("{epsilon: 1}", "{epsilon: 1, delta: 1e-9}")
     )
     assert pure.model_dump(mode="json")["spec"]["privacy"].keys() == {"epsilon", "neighbours", "total"}
-    assert zcdp.model_dump(mode="json")["spec"]["privacy"].keys() == {*Privacy.model_fields}
+    assert zcdp.model_dump(mode="json")["spec"]["privacy"].keys() == {*Privacy.model_fields} - {"why"}
     assert len({spec_hash(pure), spec_hash(zcdp), spec_hash(pure, 1), spec_hash(zcdp, 1)}) == 4
 
 

@@ -114,11 +114,17 @@ REFUSED = {
     "a glob without matches": (lambda f: f / "*.parquet", "no such file, folder or match"),
     "an empty file": (lambda f: write(f, a__csv=b"") / "a.csv", "is empty"),
     "an empty Parquet file": (lambda f: write(f, a__parquet=b"") / "a.parquet", "is empty"),
-    "neither Parquet nor CSV": (lambda f: write(f, a__json=b'{"a": 1}') / "a.json", "neither Parquet nor CSV"),
+    "neither Parquet nor CSV": (
+        lambda f: write(f, a__json=b'{"a": 1}') / "a.json",
+        "neither Parquet, CSV, SPSS, Stata nor SAS",
+    ),
     "a zip named CSV": (lambda f: write(f, a__csv=b"PK\x03\x04\x00\x00\x00\x00") / "a.csv", "not UTF-8"),
     "text named Parquet": (lambda f: write(f, a__parquet=b"a,b\n1,2\n") / "a.parquet", "not a whole Parquet file"),
     "both formats in one folder": (lambda f: a_parquet(write(f, b__csv=b"a\n1\n")).parent, "Parquet and CSV files together"),
-    "another file in the folder": (lambda f: a_parquet(write(f, b__txt=b"notes")).parent, "neither Parquet nor CSV"),
+    "another file in the folder": (
+        lambda f: a_parquet(write(f, b__txt=b"notes")).parent,
+        "neither Parquet, CSV, SPSS, Stata nor SAS",
+    ),
     "truncated Parquet": (truncated, "not a whole Parquet file"),
     "a broken footer": (broken_footer, "footer is broken"),
     "a footer longer than its file": (endless_footer, "footer is broken"),
@@ -127,7 +133,7 @@ REFUSED = {
     "files with different types": (different_types, "differ in their columns"),
     "a Parquet bomb": (bomb, "declares far more"),
     "latin-1": (lambda f: write(f, a__csv="größe\n1\n".encode("latin-1")) / "a.csv", "not UTF-8"),
-    "UTF-16": (lambda f: write(f, a__csv="a,b\n1,2\n".encode("utf-16")) / "a.csv", "not UTF-8"),
+    "UTF-16 without its mark": (lambda f: write(f, a__csv="a,b\n1,2\n".encode("utf-16-le")) / "a.csv", "not UTF-8"),
     "a first line without an end": (lambda f: write(f, a__csv=b"x" * (csv.HEAD + 1)) / "a.csv", "first line is longer"),
     "too many columns": (lambda f: write(f, a__csv=b"x," * footer.MOST_COLUMNS + b"x\n") / "a.csv", "more than 2,000 columns"),
 }
