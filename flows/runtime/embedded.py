@@ -16,7 +16,9 @@ from flows.runtime.interrupts import unheard_by_children
 from flows.runtime.prefect_settings import quiet
 from flows.runtime.progress import shown_in_terminal
 from schemas.errors import InfrastructureFault, StepsError
-from tasks.specs import load_release
+from tasks.reading.fitting import Look
+from tasks.specs import load_release, refusals_naming
+from tasks.stages.door import look_first
 from tasks.stores.home import Home
 
 PATIENCE = 10.0  # seconds for Prefect to record what has run
@@ -24,7 +26,9 @@ PATIENCE = 10.0  # seconds for Prefect to record what has run
 
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
-    load_release(path, period)  # a bad spec dies at the door, before a server is started
+    asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
+    with refusals_naming(path):
+        _say_what_is_read(look_first(home, asked))
     quiet(home.folder)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         try:
@@ -34,6 +38,12 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
             raise
         _wait_for_records(stages)
     return outcome
+
+
+def _say_what_is_read(seen: Look | None) -> None:
+    """On standard error, for the person who waits; a finished release reads nothing."""
+    if seen is not None:
+        print(f"reads {seen.words}", file=sys.stderr)
 
 
 def _run(home: Home, path: Path, period: str | None) -> dict[str, Any]:

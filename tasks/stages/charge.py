@@ -65,8 +65,14 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     counts = Counts.from_table(release.domain, store.read(cells))
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
     try:
-        paid = store.ledger.charge(asked_by(planned, found, {**context, "approval": release.spec.approval}))
+        paid = store.ledger.charge(asked_by(planned, found, {**context, **_said(release)}))
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise
     return ChargedPlan(planned, paid.new, paid.attempt, _Till.CHARGED)
+
+
+def _said(release: Release) -> dict[str, str]:
+    """What the ledger keeps of the author's words: whether a person decides, and the reason for a large ε."""
+    why = release.spec.privacy.why
+    return {"approval": release.spec.approval} | ({"why": why} if why else {})

@@ -24,10 +24,10 @@ NO_NOISE = 1e-6  # whole-number noise of this variance is 0 but once in a millio
 def look_first(home: Home, release: Release) -> Look | None:
     """Refuses what can be seen without reading a record: the budget, a missing reason, the source and its columns.
 
-    The charge's own transaction decides about the budget again. A finished release needs none of it: None.
+    The charge's own transaction decides about the budget again. A release that has come to its end reads nothing: None.
     """
     ledger = open_ledger(home)
-    if state_of(ledger.entries(release=release.name)) == "evaluated":
+    if state_of(ledger.entries(release=release.name)) in ("evaluated", "rejected", "abandoned"):
         return None
     if not is_paid(ledger, release):
         must_say_why(release)
