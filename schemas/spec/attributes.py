@@ -68,6 +68,12 @@ def as_date(value: Any) -> datetime.date:
         raise ValueError(f"must be a date written 2000-01-31, not {value!r}") from None
 
 
+def _missing(policy: Any) -> Any:
+    if policy not in ("forbid", "category"):
+        raise ValueError(f'is forbid, category, or a list of values that mean missing such as [-9, "NA"]; not {policy!r}')
+    return policy
+
+
 Label = Annotated[str, BeforeValidator(_plain_label)]
 Number = Annotated[float, BeforeValidator(_number)]
 Date = Annotated[datetime.date, BeforeValidator(as_date)]
@@ -75,7 +81,7 @@ Date = Annotated[datetime.date, BeforeValidator(as_date)]
 
 class _Attribute(Strict):
     name: str = Field(description="The column's name in the source and in the synthetic sets.")
-    missing: Literal["forbid", "category"] = Field(
+    missing: Annotated[Literal["forbid", "category"], BeforeValidator(_missing)] = Field(
         default="forbid",
         description="A missing value fails validation (`forbid`), or is a category of its own (`category`); a list such as "
         '[-9, "NA"] says `category`, and which values mean missing.',
@@ -168,7 +174,7 @@ class _Named(_Attribute):
     categories: tuple[Label, ...] = Field(
         min_length=1,
         max_length=MOST_CATEGORIES,
-        description='Every label that may occur, as the data write it; in quotes where YAML would read a number or "true".',
+        description="Every label that may occur, as the data write it: a text, a whole number, `true` or `false`.",
     )
 
     @field_validator("categories")
