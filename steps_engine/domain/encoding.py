@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,12 +98,12 @@ def _encode_values(values: pd.Series, attribute: Attribute) -> np.ndarray:
     return _bins(values, texts, attribute)
 
 
-def _text(value: object) -> str:
+def _text(value: Any) -> str:
     """A value as a file would write it: a whole number without a point, however it is stored."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
-    is_whole = isinstance(value, float | np.floating) and value == np.floor(value) and abs(value) < 2**53
-    return str(int(value)) if is_whole else str(value)  # type: ignore[call-overload]
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53
+    return str(int(value) if is_whole else value)
 
 
 def _bins(values: pd.Series, texts: pd.Index, attribute: Ranged) -> np.ndarray:

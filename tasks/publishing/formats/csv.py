@@ -44,11 +44,12 @@ def _text(records: pa.Table) -> bytes:
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
-    if not pa.types.is_dictionary(column.type):
-        return column.to_pylist()
-    labels = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    shown = pa.array([harmless(label) for label in labels.dictionary.to_pylist()], pa.string())
-    return pa.DictionaryArray.from_arrays(labels.indices, shown).to_pylist()
+    """A column's values; labels are quoted once each, not once per row."""
+    if pa.types.is_dictionary(column.type):
+        labels = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        shown = pa.array([harmless(label) for label in labels.dictionary.to_pylist()], pa.string())
+        column = pa.DictionaryArray.from_arrays(labels.indices, shown)
+    return list(column.to_pylist())
 
 
 ENTRY = BundleFormat("csv", 2, ".csv", _write, _holds)
