@@ -34,8 +34,11 @@ from schemas.spec.release import Release
 from tasks.specs import A_PERIOD, load_release, refusals_naming
 from tasks.stages.audit import must_be_current
 from tasks.stages.charge import must_be_payable, must_be_signable
+from tasks.stages.door import look_first, must_be_private
 from tasks.stages.finished import Finished, find_finished
+from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
+from tasks.stores.artifacts import Store
 from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 from tasks.stores.running import running
@@ -91,12 +94,14 @@ def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
     with tags(asked.name, asked.domain.population), running(home, asked.name), events.told_from_ledger(home, asked):
         with refusals_naming(path):
             planned = plan(home, asked)
+            must_be_private(home, asked, load_plan(Store(home), planned))
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
         must_be_payable(home, planned)
         must_be_signable(home, asked)
         place.must_own_files(asked)
+        look_first(home, asked)
         validate(home, asked)
         cells = discretize(home, asked)
         try:

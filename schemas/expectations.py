@@ -19,17 +19,23 @@ COLUMNS, DOUBLED, BROKEN, ROWS = "(columns)", "(columns that stand twice)", "(un
 PERSON_ROWS, NO_PERSON = "(rows of one person)", "(rows without a person)"
 
 _TEXT, _WHOLE, _NUMBERS = "text", "whole numbers", "numbers"
+_LABELS = (_TEXT, _WHOLE, _NUMBERS, "true or false")
 ACCEPTED = {
-    "categorical": (_TEXT,),
-    "ordinal": (_TEXT,),
+    "categorical": _LABELS,
+    "ordinal": _LABELS,
     "integer": (_WHOLE, _NUMBERS),
     "numeric": (_WHOLE, _NUMBERS),
     "date": ("dates", "times", _TEXT),
-    "person": (_TEXT, _WHOLE),
+    "person": (_TEXT, _WHOLE, _NUMBERS),
 }
 AS_WRITTEN = "text as written"  # every column of a CSV file, whose values are judged one by one
 ALWAYS_ACCEPTED = (AS_WRITTEN, "nothing")  # nothing: a column of nulls
-_READS_AS = {"integer": "a whole number", "numeric": "a number", "date": "a day, written 2000-01-31 where it is text"}
+_READS_AS = {"integer": "a whole number", "numeric": "a number", "date": "a day, written {form} where it is text"}
+
+
+def accepted(kind: str) -> tuple[str, ...]:
+    """What a column of an attribute of this kind, or of persons, may hold."""
+    return (*ACCEPTED[kind], *ALWAYS_ACCEPTED)
 
 
 def type_of(name: str) -> str:
@@ -45,7 +51,7 @@ def rule_breaks(number: int) -> str:
 
 
 def wanted_columns(domain: Domain) -> list[str]:
-    """The columns that a source must have, and no others."""
+    """The columns that a source must have, as the domain calls them, and no others but those that it ignores."""
     return [*domain.names, *([domain.unit.column] if domain.unit.column else [])]
 
 
@@ -82,9 +88,10 @@ def _none(frame_column: str, column: str, words: str, problem: str) -> Demand:
 
 def _table(domain: Domain) -> list[Demand]:
     wanted = {"value_set": wanted_columns(domain)}
+    known = {"value_set": [*wanted_columns(domain), *domain.ignore]}
     return [
         ("ColumnDistinctValuesToContainSet", COLUMNS, wanted, "", "every column of the domain is there", "lacking"),
-        ("ColumnValuesToBeInSet", COLUMNS, wanted, "", "there is no column that the domain does not name", "extra"),
+        ("ColumnValuesToBeInSet", COLUMNS, known, "", "there is no column that the domain does not name", "extra"),
         _none(DOUBLED, "", "no column stands twice (upper and lower case count as the same)", "doubled"),
         _none(BROKEN, "", "every record can be read", "broken"),
     ]
@@ -98,7 +105,7 @@ def _attribute(attribute: Any) -> list[Demand]:
     if kind in ("categorical", "ordinal"):
         words = f"is one of {', '.join(attribute.categories[:8])}{', …' if len(attribute.categories) > 8 else ''}"
         return [*demands, ("ColumnValuesToBeInSet", name, {"value_set": list(attribute.categories)}, name, words, "outside")]
-    demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind]}", "unreadable"))
+    demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind].format(form=_form(attribute))}", "unreadable"))
     if attribute.outside == "forbid":
         low, high = (_as_number(bound) for bound in attribute.bounds)
         words = f"lies between {attribute.bounds[0]} and {attribute.bounds[1]}"
@@ -106,10 +113,13 @@ def _attribute(attribute: Any) -> list[Demand]:
     return demands
 
 
+def _form(attribute: Any) -> str:
+    return getattr(attribute, "format", None) or "2000-01-31"
+
+
 def _type(name: str, kind: str) -> Demand:
     words = f"is stored as {' or '.join(ACCEPTED[kind])}"
-    value_set = [*ACCEPTED[kind], *ALWAYS_ACCEPTED]
-    return ("ColumnValuesToBeInSet", type_of(name), {"value_set": value_set}, name, words, "type")
+    return ("ColumnValuesToBeInSet", type_of(name), {"value_set": list(accepted(kind))}, name, words, "type")
 
 
 def _as_number(bound: Any) -> float | int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.
 PLAN_FORMAT: Final = 2
-FORMAT_3: Final = 3  # knows two measures, interactions and analyses
+FORMAT_3: Final = 3  # knows two measures, interactions, analyses, reasons and how files are written
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -85,13 +85,14 @@ def chain_hash(previous: str, content: str) -> str:
 def spec_hash(release: Release, format: int | None = None) -> str:
     """Identity of what was asked: spec and domain, not where the files lie. By the lowest format that can say it, or by 1."""
     if format != 1:
-        says_more = release.spec.privacy.measure != "pure" or release.spec.analyses
+        asked = release.spec.privacy
+        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or release.domain.reads_otherwise
         format = FORMAT_3 if says_more else PLAN_FORMAT
-    asked = _without_places(release.model_dump(mode="json"))
+    document = _without_places(release.model_dump(mode="json"))
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))
-        return digest_1(_as_in_1(asked, said))
-    return digest({"format": format, **asked})
+        return digest_1(_as_in_1(document, said))
+    return digest({"format": format, **document})
 
 
 def _without_places(release: dict[str, Any]) -> dict[str, Any]:

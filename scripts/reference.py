@@ -27,6 +27,8 @@ JsonSchema = dict[str, Any]
 
 _NUMBER: JsonSchema = {"type": "number"}
 _WORD: JsonSchema = {"type": "string"}
+_VALUES: list[JsonSchema] = [_WORD, _NUMBER, {"type": "boolean"}]
+_LIST_OF_VALUES: JsonSchema = {"type": "array", "items": {"anyOf": _VALUES}}
 _GROUP: JsonSchema = {"type": "array", "items": _WORD, "minItems": 1}
 _RANGE_END: JsonSchema = {"anyOf": [_NUMBER, {"type": "string", "format": "date"}]}
 _RANGE: JsonSchema = {
@@ -48,8 +50,14 @@ AS_WRITTEN: dict[str, JsonSchema] = {
     "_keys": {},
     "_number": _NUMBER,
     "as_date": {"type": "string", "format": "date"},
-    "_plain_label": {"type": "string", "pattern": "^[^=+@\\s-]", "maxLength": 200},
-    "_Attribute._usable_name": {"type": "string", "pattern": "^[A-Za-z_][^\"'`\\\\;]{0,127}$"},
+    "_plain_label": {"anyOf": [_WORD | {"pattern": "^\\S", "maxLength": 200}, {"type": "integer"}, {"type": "boolean"}]},
+    "_texts": _LIST_OF_VALUES,
+    "missing_policy": {"anyOf": [{"enum": ["forbid", "category"]}, _LIST_OF_VALUES]},
+    "_pairs": {"type": "object", "additionalProperties": {"anyOf": [*_VALUES, {"type": "null"}]}},
+    "day_format": _WORD,
+    "Csv._separates": {"anyOf": [_WORD | {"minLength": 1, "maxLength": 1}, {"type": "null"}]},
+    "Csv._known": _WORD,
+    "AttributeBase._usable_name": {"type": "string", "pattern": "^[^\"'`\\\\;]{1,128}$"},
     "ReleaseSpec._plain": {"type": "string", "pattern": "^([a-z0-9_-]|\\{(year|quarter|month)\\})+$"},
     "plain_name": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "_grouped": {"type": "array", "items": {"anyOf": [_WORD, _GROUP]}, "minItems": 1},
@@ -194,7 +202,7 @@ def _type(value: JsonSchema) -> str:
         return " or ".join(map(_type, value["oneOf"])) if plain else "keys, see below"
     return {
         "array": _list_type,
-        "object": lambda _: "keys, see below" if "properties" in value else "attribute: value",
+        "object": lambda _: "keys, see below" if "properties" in value else _mapping_type(value),
         "integer": lambda _: "whole number" + _range(value),
         "number": lambda _: "number" + _range(value),
         "boolean": lambda _: "`true` · `false`",
@@ -204,12 +212,20 @@ def _type(value: JsonSchema) -> str:
     }[value["type"]](value)
 
 
+def _mapping_type(value: JsonSchema) -> str:
+    within = value.get("additionalProperties")
+    known = {"column: attribute": _WORD, "value: value": AS_WRITTEN["_pairs"]["additionalProperties"]}
+    return next((words for words, each in known.items() if each == within), "attribute: value")
+
+
 def _list_type(value: JsonSchema) -> str:
     items, fixed = value["items"], value.get("minItems") == value.get("maxItems") is not None
     if "properties" in items or "oneOf" in items:
         return "list, see below"
     if items.get("anyOf") == [_WORD, _GROUP]:
         return "list of names, or of lists of them,"
+    if items in ({"anyOf": _VALUES}, AS_WRITTEN["_plain_label"]):
+        return "list of values" if items == {"anyOf": _VALUES} else "list of labels"
     inner = _type(items)
     return f"[{inner}, {inner}]" if fixed else f"list of {inner}{'' if '`' in inner else 's'}"
 

@@ -25,10 +25,12 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.methods.registry import method_of
     from steps_engine.noise import SystemRandomness
     from tasks.specs import load_release, refusals_naming
+    from tasks.stages.door import must_be_private
 
     asked = load_release(path, period)
     with refusals_naming(path):
         made = make_plan(asked, SystemRandomness())
+        must_be_private(home, asked, made)
     return {
         "measure": made.measure,
         "rho": made.rho,
@@ -37,6 +39,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         **_meaning(made),
         "hash": made.hash,
         **_payable(home, made),
+        "source": _readable(asked),
         "sketch": asdict(method_of(made).sketch(made)),
     }
 
@@ -78,6 +81,17 @@ def _payable(home: Home, plan: Plan) -> dict[str, str | None]:
     except BudgetRefused:
         return {"balance": None, "balance_measure": None, "charge": None}
     return {"balance": show_nanos(found.balance), "balance_measure": found.measure, "charge": price(found, plan)}
+
+
+def _readable(release: Release) -> dict[str, Any]:
+    """What would be read, from names, headers and footers alone; a plan is made whether it is there or not."""
+    from tasks.reading.fitting import look_at
+
+    try:
+        seen = look_at(release.source, release.domain)
+    except SpecError as error:
+        return {"files": None, "words": None, "problems": [str(error)]}
+    return {"files": len(seen.files), "words": seen.words, "problems": list(seen.problems)}
 
 
 def price(account: Account, plan: Plan) -> str | None:

@@ -73,8 +73,16 @@ def plan(answer: dict[str, Any]) -> None:
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
+    _say(_source(answer["source"]))
     takes = f"{answer['memory_bytes'] / 2**20:,.0f} MiB, about {answer['seconds']:,.0f} s for the whole run on one quiet core"
     _say(f"estimate  {takes}   plan {answer['hash'][:16]}")
+
+
+def _source(found: dict[str, Any]) -> str:
+    """What would be read, or why it cannot be."""
+    if not found["problems"]:
+        return f"source    {found['words']}; its columns fit"
+    return f"source    {'; '.join(filter(None, [found['words'], *found['problems']]))}"
 
 
 def _analysis(each: dict[str, Any], symbol: str) -> str:

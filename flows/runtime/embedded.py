@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows.runtime.prefect_settings import log_in, quiet
 from flows.runtime.progress import shown_in_terminal
@@ -17,24 +17,36 @@ from schemas.errors import InfrastructureFault, StepsError
 from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 
+if TYPE_CHECKING:
+    from tasks.reading.fitting import Look
+
 PATIENCE = 10.0  # seconds for Prefect to record what has run
 
 
 def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
     from flows.runtime.finished import return_finished
-    from tasks.specs import load_release
+    from tasks.specs import load_release, refusals_naming
+    from tasks.stages.door import look_first
 
     asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
     if home.key_file is not None:
         os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
     if found := return_finished(home, asked, path):
         return found
+    with refusals_naming(path):
+        _say_what_is_read(look_first(home, asked))
     must_have_room(home.folder)
     quiet(home.folder)
     log_in(home)
     with stdout_kept_clean(), shown_in_terminal("starting Prefect") as stages:
         return _run(home, path, period, stages)
+
+
+def _say_what_is_read(seen: Look | None) -> None:
+    """On standard error, for the person who waits; a finished release reads nothing."""
+    if seen is not None:
+        print(f"reads {seen.words}", file=sys.stderr)
 
 
 def _run(home: Home, path: Path, period: str | None, stages: dict[str, str]) -> dict[str, Any]:

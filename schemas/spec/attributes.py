@@ -2,101 +2,41 @@
 
 from __future__ import annotations
 
-import datetime
-import re
-from abc import abstractmethod
 from collections import Counter
-from decimal import Decimal
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from functools import cached_property
+from typing import Annotated, Literal, Self
 
-import numpy as np
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    field_validator,
+    model_validator,
+)
 
-from schemas.spec.yaml import Strict
+from schemas.spec.attribute_base import MOST_CATEGORIES, READING, AttributeBase
+from schemas.spec.ranged import DateAttribute, Integer, Numeric
+from schemas.spec.values import EPOCH, Label, as_date
 
-MOST_CATEGORIES = 100_000
-_NAME = re.compile(r"[A-Za-z_][^\"'`\\;\x00-\x1f\x7f]{0,127}")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-EPOCH = datetime.date(1970, 1, 1)
-
-
-def _plain_label(label: Any) -> str:
-    if not isinstance(label, str):
-        raise ValueError(f'a category is a text; write "{label}" in quotes')
-    if not label or label != label.strip() or any(ord(c) < 32 or ord(c) == 127 for c in label) or len(label) > 200:
-        raise ValueError(f"category {label!r} must be 1 to 200 printable characters without blanks at its ends")
-    if label.startswith(_FORMULA):
-        raise ValueError(f"category {label!r} would be run as a formula by a spreadsheet; begin it with a letter or digit")
-    return label
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
-        raise ValueError(f"must be a number, not {value!r}")
-    return float(value)
+__all__ = [
+    "EPOCH",
+    "MOST_CATEGORIES",
+    "READING",
+    "Attribute",
+    "Categorical",
+    "DateAttribute",
+    "Integer",
+    "Named",
+    "Numeric",
+    "Ordinal",
+    "Ranged",
+    "as_date",
+]
 
 
-def as_date(value: Any) -> datetime.date:
-    try:
-        return datetime.date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"must be a date written 2000-01-31, not {value!r}") from None
-
-
-Label = Annotated[str, BeforeValidator(_plain_label)]
-Number = Annotated[float, BeforeValidator(_number)]
-Date = Annotated[datetime.date, BeforeValidator(as_date)]
-
-
-class _Attribute(Strict):
-    name: str = Field(description="The column's name in the source and in the synthetic sets.")
-    missing: Literal["forbid", "category"] = Field(
-        default="forbid", description="A missing value fails validation (`forbid`), or is a category of its own (`category`)."
-    )
-
-    @field_validator("name")
-    @classmethod
-    def _usable_name(cls, name: str) -> str:
-        if not _NAME.fullmatch(name) or name != name.strip():
-            raise ValueError(f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons or line breaks")
-        return name
-
-    @property
-    def binned(self) -> bool:
-        """Whether a category stands for a range of values."""
-        return False
-
-    @property
-    @abstractmethod
-    def present(self) -> int:
-        """The number of categories, the missing one left out."""
-
-    @property
-    @abstractmethod
-    def present_labels(self) -> tuple[str, ...]:
-        """One readable label per category that is not the missing one."""
-
-    @property
-    def size(self) -> int:
-        """The number of categories, the missing one included."""
-        return self.present + (self.missing == "category")
-
-    @property
-    def missing_code(self) -> int | None:
-        return self.present if self.missing == "category" else None
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """One readable label per category code."""
-        return (*self.present_labels, *(("(missing)",) if self.missing == "category" else ()))
-
-
-class _Named(_Attribute):
+class _Named(AttributeBase):
     categories: tuple[Label, ...] = Field(
         min_length=1,
         max_length=MOST_CATEGORIES,
-        description='Every label that may occur, as the data write it; in quotes where YAML would read a number or "true".',
+        description="Every label that may occur, as the data write it: a text, a whole number, `true` or `false`.",
     )
 
     @field_validator("categories")
@@ -106,6 +46,8 @@ class _Named(_Attribute):
         if len(often) < len(categories):
             twice = next(c for c in categories if often[c] > 1)
             raise ValueError(f"category {twice!r} stands twice; keep one")
+        if alike := next((c for c in categories if f"'{c}" in often), None):
+            raise ValueError(f"categories {alike!r} and {chr(39) + alike!r} may look alike in a spreadsheet; rename one")
         return categories
 
     @property
@@ -121,6 +63,21 @@ class _Named(_Attribute):
         """The code of each category."""
         return {category: code for code, category in enumerate(self.categories)}
 
+    @cached_property
+    def code_of_text(self) -> dict[str, int]:
+        """The code of each text that a file may hold."""
+        meanings = self._meanings().items()
+        return self.code_of | {text: self.present if meant is None else self.code_of[meant] for text, meant in meanings}
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        for text, meant in self._meanings().items():
+            if meant is not None and meant not in self.code_of:
+                raise ValueError(f"{self.name}: recode makes {text!r} into {meant!r}, which is none of its categories")
+            if meant is None and text in self.code_of:
+                raise ValueError(f"{self.name}: {text!r} is a category and means missing; keep one")
+        return self
+
 
 class Categorical(_Named):
     kind: Literal["categorical"] = Field(description="Labels without an order.")
@@ -128,161 +85,6 @@ class Categorical(_Named):
 
 class Ordinal(_Named):
     kind: Literal["ordinal"] = Field(description="Labels in the order given.")
-
-
-class _Ranged(_Attribute):
-    """Values between two public bounds, in bins [edge_i, edge_i+1); the last bin holds the upper bound too."""
-
-    outside: Literal["forbid", "clamp"] = Field(
-        default="forbid",
-        description="A value beyond the bounds fails validation (`forbid`), or counts as the nearest bound (`clamp`).",
-    )
-    bins: int | None = Field(
-        default=None, ge=1, le=MOST_CATEGORIES, description="How many bins of equal width; or give `edges`, not both."
-    )
-    if TYPE_CHECKING:  # every kind has these, of its own values, and writes them after `kind`
-        bounds: tuple[Any, Any]
-        edges: tuple[Any, ...] | None
-
-    @model_validator(mode="after")
-    def _edges_or_bins(self) -> Self:
-        low, high = self.bounds
-        if not low <= high or (low == high and not isinstance(self, Integer)):
-            raise ValueError(f"{self.name}: bounds must be [low, high] with low below high, not [{low}, {high}]")
-        if self.edges is not None and self.bins is not None:
-            raise ValueError(f"{self.name}: give bins or edges, not both")
-        if self.edges is not None:
-            if len(self.edges) < 2 or any(a >= b for a, b in zip(self.edges, self.edges[1:], strict=False)):
-                raise ValueError(f"{self.name}: edges must increase from one to the next, and be at least two")
-            if (self.edges[0], self.edges[-1]) != (low, high):
-                raise ValueError(f"{self.name}: edges must begin and end with the bounds [{low}, {high}]")
-        if self.present > MOST_CATEGORIES:
-            raise ValueError(f"{self.name}: {self.present:,} categories; at most {MOST_CATEGORIES:,}. Give bins or edges")
-        return self
-
-    @property
-    def edge_values(self) -> np.ndarray:
-        """Where the bins begin, and where the last one ends."""
-        return _edges(self)
-
-    @abstractmethod
-    def _edge_values(self) -> np.ndarray: ...
-
-    @property
-    def present(self) -> int:
-        return len(self.edge_values) - 1
-
-    @cached_property
-    def code_of(self) -> dict[float, int]:
-        """The code of the bin that begins at each edge; at the last edge none begins, and its code is one past them."""
-        return {edge: code for code, edge in enumerate(self.edge_values.tolist())}
-
-
-@lru_cache(maxsize=4096)
-def _edges(attribute: _Ranged) -> np.ndarray:
-    return attribute._edge_values()  # not kept in the model: an array there would break comparison
-
-
-class Numeric(_Ranged):
-    kind: Literal["numeric"] = Field(description="Numbers, in bins: `bins` or `edges` is needed.")
-    bounds: tuple[Number, Number] = Field(description="Lowest and highest value that may occur, from public knowledge.")
-    edges: tuple[Number, ...] | None = Field(
-        default=None, description="Where bins begin, and where the last one ends; the first and last are the bounds."
-    )
-
-    @model_validator(mode="after")
-    def _bins_given(self) -> Self:
-        if self.bins is None and self.edges is None:
-            raise ValueError(f"{self.name}: a numeric attribute needs bins (a number of them) or edges")
-        if len(set(self.edge_values.tolist())) < len(self.edge_values):
-            raise ValueError(f"{self.name}: {self.bins} bins do not fit between the bounds; give fewer")
-        return self
-
-    @property
-    def binned(self) -> bool:
-        return True
-
-    def _edge_values(self) -> np.ndarray:
-        return np.array(self.edges) if self.edges else np.linspace(*self.bounds, (self.bins or 1) + 1)
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        shown = [f"{edge:.12g}" for edge in self.edge_values]
-        ends = [")"] * (len(shown) - 2) + ["]"]
-        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
-
-
-class Integer(_Ranged):
-    """Whole numbers; one category each unless bins or edges say otherwise. Edges are the first number of each bin."""
-
-    kind: Literal["integer"] = Field(description="Whole numbers; one category each unless `bins` or `edges` is given.")
-    bounds: tuple[int, int] = Field(description="Lowest and highest whole number that may occur, from public knowledge.")
-    edges: tuple[int, ...] | None = Field(
-        default=None, description="The first whole number of each bin, then the upper bound, which the last bin holds."
-    )
-
-    @model_validator(mode="after")
-    def _few_enough(self) -> Self:
-        if max(abs(b) for b in self.bounds) > 2**53:
-            raise ValueError(f"{self.name}: whole numbers beyond 2^53 are not supported")
-        numbers = self.bounds[1] - self.bounds[0] + 1
-        if self.bins is not None and self.bins > numbers:
-            raise ValueError(f"{self.name}: {self.bins} bins for {numbers} whole numbers; give fewer")
-        return self
-
-    @property
-    def binned(self) -> bool:
-        return bool(self.bins or self.edges)
-
-    def _edge_values(self) -> np.ndarray:
-        """First number of each bin, then one past the upper bound."""
-        low, high = self.bounds
-        if self.edges:
-            return np.array([*self.edges[:-1], high + 1])
-        count = self.bins or high - low + 1
-        if count > MOST_CATEGORIES:
-            return np.arange(MOST_CATEGORIES + 2)  # refused by _edges_or_bins, without allocating the range
-        return low + (np.arange(count + 1) * (high + 1 - low)) // count
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        first, last = self.edge_values[:-1].tolist(), (self.edge_values[1:] - 1).tolist()
-        return tuple(str(a) if a == b else f"{a}–{b}" for a, b in zip(first, last, strict=True))
-
-
-class DateAttribute(_Ranged):
-    """Days; bins by number or by edges (the first day of each bin, the last edge being the upper bound)."""
-
-    kind: Literal["date"] = Field(description="Days; one category each unless `bins` or `edges` is given.")
-    bounds: tuple[Date, Date] = Field(description="First and last day that may occur, from public knowledge.")
-    edges: tuple[Date, ...] | None = Field(
-        default=None, description="The first day of each bin, then the upper bound, which the last bin holds."
-    )
-
-    @model_validator(mode="after")
-    def _few_enough(self) -> Self:
-        days = (self.bounds[1] - self.bounds[0]).days + 1
-        if self.bins is not None and self.bins > days:
-            raise ValueError(f"{self.name}: {self.bins} bins for {days} days; give fewer")
-        return self
-
-    @property
-    def binned(self) -> bool:
-        return bool(self.bins or self.edges)
-
-    def _edge_values(self) -> np.ndarray:
-        """Days since 1970-01-01: the first of each bin, then one past the upper bound."""
-        low, high = ((bound - EPOCH).days for bound in self.bounds)
-        if self.edges:
-            return np.array([*((edge - EPOCH).days for edge in self.edges[:-1]), high + 1])
-        count = self.bins or high - low + 1
-        return low + (np.arange(count + 1) * (high + 1 - low)) // count
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        days = [(EPOCH + datetime.timedelta(days=int(d))).isoformat() for d in self.edge_values[:-1]]
-        ends = [(EPOCH + datetime.timedelta(days=int(d) - 1)).isoformat() for d in self.edge_values[1:]]
-        return tuple(a if a == b else f"{a}…{b}" for a, b in zip(days, ends, strict=True))
 
 
 Named = Categorical | Ordinal

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import unicodedata
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,8 +20,11 @@ from pydantic import (
 
 from schemas.names import NAME
 from schemas.spec import yaml
-from schemas.spec.attributes import EPOCH, Attribute, DateAttribute, Integer, Named, as_date
+from schemas.spec.attributes import EPOCH, READING, Attribute, DateAttribute, Integer, Named, as_date
+from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.yaml import Strict, problem_at
+
+NO_NAMES: dict[str, str] = {}
 
 
 def plain_name(value: str) -> str:
@@ -101,23 +106,32 @@ class Domain(Strict):
     attributes: tuple[Attribute, ...] = Field(
         min_length=1,
         max_length=1000,
-        description="One per column of the source, in any order; the source has no others but the unit's.",
+        description="One per column of the source, in any order; it has no others but the unit's and those that are ignored.",
     )
     rules: tuple[Rule, ...] = Field(
         default=(),
         max_length=1000,
         description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
     )
+    ignore: tuple[str, ...] = Field(
+        default=(), max_length=2000, description="Columns of the source that are not read, such as [interviewer, note]."
+    )
+    rename: dict[str, str] = Field(
+        default=NO_NAMES, max_length=1000, description="What columns of the source are called here: {AGE_R: age}."
+    )
+    csv: Csv = Field(default=PLAIN_CSV, description="How CSV files are written, where not with commas, points and UTF-8.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = self.names
-        if len({n.casefold() for n in names}) < len(names):
-            twice = next(n for n in names if [m.casefold() for m in names].count(n.casefold()) > 1)
-            where = len(names) - 1 - [n.casefold() for n in reversed(names)].index(twice.casefold())
-            raise problem_at(("attributes", where), f"{twice!r} stands twice (upper and lower case count as the same)")
+        first: dict[str, str] = {}
+        for place, name in enumerate(names):
+            if first.setdefault(_alike(name), name) is not name:
+                text = f"{first[_alike(name)]!r} stands twice (upper and lower case count as the same)"
+                raise problem_at(("attributes", place), text)
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
+        self._must_name_columns()
         for number, rule in enumerate(self.rules):
             try:
                 self._forbidden(rule)
@@ -125,11 +139,42 @@ class Domain(Strict):
                 raise problem_at(("rules", number), str(error)) from None
         return self
 
+    def _must_name_columns(self) -> None:
+        """Every column of the source means one thing."""
+        for column, name in self.rename.items():
+            if name not in self.names:
+                near = difflib.get_close_matches(name, self.names, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {_some(self.names)}"
+                raise problem_at(("rename", column), f"there is no attribute {name!r}; {hint}")
+            if column in (*self.ignore, *self.names, self.unit.column):
+                raise problem_at(("rename", column), f"{column!r} is ignored, an attribute or the unit's column already")
+        if len(set(self.rename.values())) < len(self.rename):
+            raise problem_at(("rename",), "two columns get the same name; keep one, and ignore the other")
+        if wanted := next((name for name in self.ignore if name in (*self.names, self.unit.column)), None):
+            raise problem_at(("ignore",), f"{wanted!r} is an attribute, or says whose row it is: it cannot be ignored")
+
     @property
+    def reads_otherwise(self) -> bool:
+        """Whether files write something in another way than the domain means it."""
+        keys = {key for attribute in self.attributes for key in READING if getattr(attribute, key, None)}
+        return bool(self.ignore or self.rename or self.csv != PLAIN_CSV or keys)
+
+    def as_published(self) -> Domain:
+        """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""
+        attributes = tuple(attribute.as_published() for attribute in self.attributes)
+        plain = {"unit": Unit(), "ignore": (), "rename": {}, "csv": PLAIN_CSV, "attributes": attributes}
+        return self.model_copy(update=plain)
+
+    @model_serializer(mode="wrap")
+    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A domain that files write as it is, is written, and hashed, as before there were other ways."""
+        return {name: value for name, value in plain(self).items() if name not in ("ignore", "rename", "csv") or value}
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Categories per attribute."""
         return tuple(attribute.size for attribute in self.attributes)
@@ -153,9 +198,22 @@ class Domain(Strict):
         return {place: _codes(self.attributes[place], value) for place, value in places.items()}
 
     def index(self, name: str) -> int:
-        if name not in self.names:
+        if name not in self._places:
             raise ValueError(f"there is no attribute {name!r}; the domain has {', '.join(self.names)}")
-        return self.names.index(name)
+        return self._places[name]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+
+def _alike(name: str) -> str:
+    """What a name has in common with all that a person, or a program, would take for it.
+
+    >>> _alike("Straße") == _alike("STRASSE"), _alike("K") == _alike("\u212a")
+    (True, True)
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:

@@ -40,6 +40,9 @@ class Privacy(Strict):
         "`expected_rows`, such as 1e-9.",
     )
     delta_why: str | None = Field(default=None, description="The reason for a larger `delta` than that, which the page tells.")
+    why: str | None = Field(
+        default=None, max_length=1000, description="The reason for an ε above 10, kept in the ledger with the charge."
+    )
     neighbours: Literal["add_remove", "substitute"] = Field(
         default="add_remove", description="Data sets that must look alike: one person more or less, or one person replaced."
     )
@@ -60,6 +63,8 @@ class Privacy(Strict):
             )
         if self.rho is not None and self.delta is None:
             raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
+        if self.why is not None and not self.why.strip():
+            raise ValueError("why gives the reason for a large epsilon; found an empty one. Say it in a sentence, or remove it")
         if self.delta_why is not None and not self.delta_why.strip():
             raise ValueError("delta_why gives the reason for a delta; found an empty one. Say it in a sentence, or remove it")
         if self.delta is None and self.delta_why is not None:
@@ -69,7 +74,8 @@ class Privacy(Strict):
     @model_serializer(mode="wrap")
     def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Pure privacy reads as it did before there was another."""
-        new = ("rho", "delta", "delta_why") if self.delta is None else ()
+        new = {"rho", "delta", "delta_why"} if self.delta is None else set()
+        new |= {"why"} if self.why is None else set()
         return {name: value for name, value in said(self).items() if name not in new}
 
     @property
@@ -114,7 +120,8 @@ class ReleaseSpec(Strict):
     )
     dataset: str = Field(description="Path of dataset.yaml, from the folder of this file.")
     source: str = Field(
-        description="The records, Parquet or CSV: a file, a folder or a glob, from the folder of this file. May hold a period."
+        description="The records, Parquet, CSV, SPSS, Stata or SAS: a file, a folder or a glob, from the folder of this file. "
+        "May hold a period."
     )
     privacy: Privacy = Field(description="The guarantee that is asked for.")
     method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")

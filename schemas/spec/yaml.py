@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_SPEC = 4_000_000  # bytes; a domain with 100,000 categories fits
 DEEPEST = 16
+MOST_VALUES = 300_000  # as many take some ten seconds to parse
+MOST_UNKNOWN = 20  # keys whose nearest one is looked for
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -45,7 +49,7 @@ class Strict(BaseModel):
         unknown = [key for key in value if key not in names] if isinstance(value, dict) else []
         if not unknown:
             return read(value)
-        meant = {key: difflib.get_close_matches(str(key), names, n=1, cutoff=0.5) for key in unknown}
+        meant = {key: difflib.get_close_matches(str(key), names, n=1, cutoff=0.5) for key in unknown[:MOST_UNKNOWN]}
         problems = [InitErrorDetails(type=_unknown(key, near, names), loc=(), input=None) for key, near in meant.items()]
         try:
             read({key: part for key, part in value.items() if key in names})
@@ -53,6 +57,13 @@ class Strict(BaseModel):
             told = [tuple(near) for near in meant.values()]
             problems += [_again(each) for each in error.errors() if each["type"] != "missing" or each["loc"] not in told]
         raise ValidationError.from_exception_data(cls.__name__, problems, hide_input=True)
+
+    def __copy__(self) -> Self:
+        """What was computed from the fields stays behind: a copy may be given others."""
+        copied = super().__copy__()
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
 
 
 def _unknown(key: Any, near: list[str], names: set[str]) -> PydanticCustomError:
@@ -90,12 +101,21 @@ def read(path: Path | str) -> Document:
     """The document in a file; every way it can fail is a SpecError that names the file."""
     path = Path(path)
     try:
-        if path.stat().st_size > LARGEST_SPEC:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_SPEC + 1)
+        if len(content) > LARGEST_SPEC:
             raise SpecError(f"{path} is larger than {LARGEST_SPEC:,} bytes; a spec is a small text file.")
-        return parse(path.read_text(encoding="utf-8-sig"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
+        return parse(content.decode("utf-8-sig"), str(path))
+    except (OSError, ValueError) as error:  # of a path with NUL, a ValueError
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise SpecError(f"cannot read {path}: {reason}. Give the path of a YAML file.") from None
+        reason = "a path holds no NUL character" if "\0" in str(path) else reason
+        raise SpecError(f"cannot read {_shown(path)}: {reason}. Give the path of a YAML file.") from None
+
+
+def _shown(path: Path) -> str:
+    return str(path).replace("\0", "\\0")
 
 
 def parse(text: str, name: str = "spec") -> Document:
@@ -165,6 +185,8 @@ class _Builder:
         from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
         self.lines[path] = event.start_mark.line + 1
+        if len(self.lines) > MOST_VALUES:
+            self.refuse(event, f"more than {MOST_VALUES:,} values; a spec is a small text file")
         if len(path) > DEEPEST:
             self.refuse(event, f"nested more than {DEEPEST} levels deep")
         if isinstance(event, AliasEvent) or getattr(event, "anchor", None):

@@ -17,7 +17,7 @@ from steps_engine.evaluation.regression import Model, variables
 MOST_CELLS = 10_000  # of a table that can be asked for, and that a model's terms may need
 MOST_TERMS = 200
 LONGEST = 5_000  # characters of a formula
-_NAMES = re.compile(r"\b[A-Za-z_]\w*\b(?!\s*\()")
+_NAMES = re.compile(r"\b[^\W\d]\w*\b(?!\s*\()")
 _FACTORS = re.compile(r"\bC\s*\(([^()]*)\)")
 
 

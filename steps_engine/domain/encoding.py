@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keep
 
 def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.ndarray:
     """Rows × attributes of category codes. Errors name the attribute and what was expected, never a value."""
+    frame = frame.drop(columns=list(domain.ignore), errors="ignore").rename(columns=domain.rename)
     if not frame.columns.is_unique or set(frame.columns) - {domain.unit.column} != set(domain.names):
         raise DataInvalid(f"the columns must be exactly {', '.join(domain.names)}; rename, add or drop columns.")
     codes = np.empty((len(frame), len(domain.names)), dtype=np.int32)
@@ -81,45 +82,71 @@ def _place_within(rows: np.ndarray) -> np.ndarray:
 
 def encode_column(column: pd.Series, attribute: Attribute) -> np.ndarray:
     """Category codes of one column, by the attribute's policy for missing and outside values."""
-
     import pandas as pd
 
-    missing = column.isna().to_numpy()
-    if missing.any() and attribute.missing == "forbid":
+    number, values = pd.factorize(column)  # each distinct value is read once
+    codes = np.append(
+        _encode_values(pd.Series(values), attribute), -1 if attribute.missing_code is None else attribute.missing_code
+    )
+    found: np.ndarray = codes[number]  # what is missing has number -1, the last
+    if (found < 0).any():
         raise DataInvalid(f"{attribute.name} has missing values; say missing: category in the domain, or fill them.")
+    return found
+
+
+def _encode_values(values: pd.Series, attribute: Attribute) -> np.ndarray:
+    """The codes of values that are there."""
+    import pandas as pd
+
+    texts = pd.Index(values.map(_text).astype(object), dtype=object)
     if isinstance(attribute, Categorical | Ordinal):
-        values = pd.Index(column.astype(object), copy=False, tupleize_cols=False)
-        codes = pd.Index(attribute.categories).get_indexer(values)
-        if (codes[~missing] < 0).any():
+        places = pd.Index(attribute.code_of_text, dtype=object).get_indexer(texts)
+        if (places < 0).any():
             raise DataInvalid(f"{attribute.name} has values that are not among its {attribute.present} categories.")
-    else:
-        codes = _bins(column, attribute, missing)
-    return np.where(missing, attribute.missing_code if attribute.missing_code is not None else 0, codes)
+        return np.array([*attribute.code_of_text.values()], dtype=np.int64)[places]
+    return _bins(values, texts, attribute)
 
 
-def _bins(column: pd.Series, attribute: Ranged, missing: np.ndarray) -> np.ndarray:
-    values = _numbers(column, attribute)
-    values[missing] = attribute.edge_values[0]
+def _text(value: Any) -> str:
+    """A value as a file would write it: a whole number without a point, however it is stored."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53
+    return str(int(value) if is_whole else value)
+
+
+def _bins(values: pd.Series, texts: pd.Index, attribute: Ranged) -> np.ndarray:
+    import pandas as pd
+
+    stands_for = pd.Series(attribute.number_of_text, dtype=float)  # NaN: missing
+    special = texts.isin(stands_for.index)
+    numbers = np.empty(len(values))
+    numbers[~special] = _numbers(values[~special], attribute)
+    numbers[special] = stands_for.reindex(texts[special]).to_numpy()
+    for said, meant in attribute.number_of_number.items():
+        numbers[~special & (numbers == said)] = np.nan if meant is None else meant
+    missing = np.isnan(numbers)
     low, high = attribute.edge_values[0], attribute.edge_values[-1]
     top = high if attribute.kind == "numeric" else high - 1
     if attribute.outside == "clamp":
-        values = np.clip(values, low, top)
-    if not ((values >= low) & (values <= top)).all():
+        numbers = np.clip(numbers, low, top)
+    if not ((numbers >= low) & (numbers <= top) | missing).all():
         raise DataInvalid(f"{attribute.name} has values outside its bounds; widen them or say outside: clamp.")
-    if attribute.kind != "numeric" and not (values == np.floor(values)).all():
+    if attribute.kind != "numeric" and not ((numbers == np.floor(numbers)) | missing).all():
         raise DataInvalid(f"{attribute.name} must hold whole numbers; declare it numeric or round it.")
-    code: np.ndarray = np.minimum(np.searchsorted(attribute.edge_values, values, side="right") - 1, attribute.present - 1)
-    return code
+    numbers[missing] = low
+    code: np.ndarray = np.minimum(np.searchsorted(attribute.edge_values, numbers, side="right") - 1, attribute.present - 1)
+    return np.where(missing, -1 if attribute.missing_code is None else attribute.missing_code, code)
 
 
 def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
     import pandas as pd
 
     try:
-        if attribute.kind == "date":
-            days = pd.to_datetime(column) - pd.Timestamp(EPOCH)
-            return (days / pd.Timedelta(days=1)).to_numpy(dtype=float, copy=True)
-        if column.map(lambda value: isinstance(value, bool)).any():
+        if isinstance(attribute, DateAttribute):
+            days = pd.to_datetime(column, format=attribute.format, utc=True).dt.tz_localize(None) - pd.Timestamp(EPOCH)
+            return np.floor((days / pd.Timedelta(days=1)).to_numpy(dtype=float, copy=True))
+        if column.map(lambda value: isinstance(value, bool | np.bool_)).any():
             raise TypeError
         return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan, copy=True)
     except (TypeError, ValueError):

@@ -16,8 +16,8 @@ from schemas.errors import SpecError
 if TYPE_CHECKING:
     import pandas as pd
 
-_TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[01]|[-+:*~()])")
-_FACTOR = re.compile(r"\bC\s*\(\s*([A-Za-z_][A-Za-z0-9_]*)")
+_TOKEN = re.compile(r"\s*([^\W\d]\w*|[01]|[-+:*~()])")
+_FACTOR = re.compile(r"\bC\s*\(\s*([^\W\d]\w*)")
 MOST_COEFFICIENTS = 2_000
 INTERCEPT = "Intercept"  # as formulaic names it
 _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm

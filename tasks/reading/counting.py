@@ -25,7 +25,7 @@ def count_cells(path: str, domain: Domain, scratch: Path, key: bytes = PUBLIC_KE
 
     DuckDB spills into `scratch`, which must be confidential.
     """
-    source = open_source(path)
+    source = open_source(path, domain)
     must_be_readable(source, domain)
     return counts_of(bounded_cells(source, domain), source, domain, scratch, key)
 
@@ -53,7 +53,7 @@ def answer(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes =
 
 
 def must_be_readable(source: Source, domain: Domain) -> None:
-    if sorted(source.names) != sorted(wanted_columns(domain)):
+    if sorted(source.wanted) != sorted(wanted_columns(domain)):
         raise DataInvalid(UNFIT)
 
 

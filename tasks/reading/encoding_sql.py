@@ -6,27 +6,25 @@ unreadable (not a number, a whole number or a date), outside (not in the domain)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
-from schemas.expectations import AS_WRITTEN
 from schemas.spec.attributes import Attribute, Named, Numeric, Ranged
 from schemas.spec.domain import Domain
 from schemas.tables import code_type
 from tasks.reading.sources import Source, literal
+from tasks.reading.values_sql import Column, double, means_missing, value_of
 
 PROBLEMS = ("missing", "unreadable", "outside")  # as many codes as schemas/tables.py leaves room for
 _SQL = {pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.int32(): "INTEGER"}
-_NUMBER = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)")
-_DAY = literal(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _LARGEST_WORD = 2**62
 
 
 def category_types(domain: Domain) -> list[str]:
     """Statements that teach DuckDB the categories; a cast to such a type is one hash lookup, however many there are."""
     return [
-        f"CREATE TYPE e{j} AS ENUM ({', '.join(map(literal, attribute.categories))})"
+        f"CREATE TYPE e{j} AS ENUM ({', '.join(map(literal, attribute.code_of_text))})"
         for j, attribute in enumerate(domain.attributes)
         if isinstance(attribute, Named)
     ]
@@ -69,47 +67,33 @@ def packed(domain: Domain) -> str:
     return ", ".join(f"{word} AS b{i}" for i, word in enumerate(sums))
 
 
+def person_of(source: Source, domain: Domain) -> str:
+    """Whose record it is; NULL where nobody is named, which is NaN in a column of numbers."""
+    assert domain.unit.column is not None
+    place = source.names.index(domain.unit.column)
+    holds_numbers = source.columns[place][1] == "numbers"
+    return f"CASE WHEN NOT isnan(CAST(c{place} AS DOUBLE)) THEN c{place} END" if holds_numbers else f"c{place}"
+
+
 def word_names(domain: Domain) -> str:
     return ", ".join(f"b{i}" for i in range(len(words(domain))))
 
 
-@dataclass(frozen=True)
-class _Column:
-    """An attribute, what its column in the source holds, and where its values stand in the rows at hand."""
-
-    j: int
-    attribute: Attribute
-    holds: str
-    raw: str
-
-    @property
-    def is_named(self) -> bool:
-        return isinstance(self.attribute, Named)
-
-    @property
-    def is_late(self) -> bool:
-        """Whether records are grouped by the value itself: it has one category per value, and no other is expected."""
-        one_each = self.attribute.kind == "integer" and not self.attribute.binned and self.attribute.outside == "forbid"
-        return self.is_named or (one_each and self.holds == "whole numbers")
-
-    @property
-    def is_float(self) -> bool:
-        """Whether a value is computed with as a float, and may be NaN or have a fraction."""
-        kind, holds = self.attribute.kind, self.holds
-        return kind == "numeric" or holds in ("numbers", "times", "nothing") or (kind == "integer" and holds == AS_WRITTEN)
-
-
-def _columns(source: Source, domain: Domain) -> list[_Column]:
+def _columns(source: Source, domain: Domain) -> list[Column]:
     at = [source.names.index(name) for name in domain.names]
-    return [_Column(j, a, source.columns[i][1], f"c{i}") for j, (a, i) in enumerate(zip(domain.attributes, at, strict=True))]
+    comma = source.csv.decimal == ","
+    return [
+        Column(j, attribute, source.columns[i][1], f"c{i}", comma)
+        for j, (attribute, i) in enumerate(zip(domain.attributes, at, strict=True))
+    ]
 
 
-def _coded(rows: str, columns: list[_Column], code: str) -> str:
+def _coded(rows: str, columns: list[Column], code: str) -> str:
     """Rows with, per column, v (the value as read), w (clamped to the bounds), g (a first guess of the bin) and the code."""
     ranged = [(column, column.attribute) for column in columns if isinstance(column.attribute, Ranged)]
     even = [(attribute, column.j) for column, attribute in ranged if isinstance(attribute, Numeric) and not attribute.edges]
     layers = (
-        [f"{_value(column)} AS v{column.j}" for column in columns],
+        [f"{value_of(column)} AS v{column.j}" for column in columns],
         [f"{_clamped(column, attribute)} AS w{column.j}" for column, attribute in ranged],
         [f"{_guess(attribute, j)} AS g{j}" for attribute, j in even],
         [f"{_code(column)} AS {code}{column.j}" for column in columns],
@@ -140,46 +124,37 @@ def unpacked(domain: Domain) -> list[str]:
     ]
 
 
-def _value(column: _Column) -> str:
-    """The value as text, or as a number (days since 1970 for dates); NULL for what cannot be read, and for NULL."""
-    kind, holds, raw = column.attribute.kind, column.holds, column.raw
-    if column.is_named:
-        return f"CAST({raw} AS VARCHAR)"
-    if holds == "nothing":
-        return "CAST(NULL AS DOUBLE)"
-    if kind == "date" and holds == "times":
-        return f"epoch_us({raw}) / 86400000000.0"
-    if kind == "date":
-        readable = f"regexp_full_match({raw}, {_DAY}) AND {raw} >= '0001'"
-        day = raw if holds == "dates" else f"CASE WHEN {readable} THEN TRY_CAST({raw} AS DATE) END"
-        return f"{day} - DATE '1970-01-01'"
-    if holds == AS_WRITTEN:
-        return f"CASE WHEN regexp_full_match({raw}, {_NUMBER}) THEN TRY_CAST({raw} AS DOUBLE) END"
-    return f"CAST({raw} AS DOUBLE)" if column.is_float else raw
-
-
-def _clamped(column: _Column, attribute: Ranged) -> str:
-    edges, shown = attribute.edge_values, _double if column.is_float else int
+def _clamped(column: Column, attribute: Ranged) -> str:
+    edges, shown = attribute.edge_values, double if column.is_float else int
     top = edges[-1] if isinstance(attribute, Numeric) else edges[-1] - 1
     return f"greatest({shown(edges[0])}, least({shown(top)}, v{column.j}))"
 
 
-def _code(column: _Column) -> str:
+def _code(column: Column) -> str:
     attribute = column.attribute
     return _lookup(column) if isinstance(attribute, Named) else _binned(column, attribute)
 
 
-def _lookup(column: _Column) -> str:
+def _lookup(column: Column) -> str:
     """The code of a category; NULL and texts that the domain does not know are problems, or the missing category."""
     j, missing, outside = column.j, _problem(column.attribute, "missing"), _problem(column.attribute, "outside")
-    return f"coalesce(enum_code(TRY_CAST(v{j} AS e{j})), CASE WHEN v{j} IS NULL THEN {missing} ELSE {outside} END)"
+    found, codes = f"enum_code(TRY_CAST(v{j} AS e{j}))", _codes_of_texts(column.attribute)
+    if codes != list(range(len(codes))):  # some texts stand for others
+        found = f"list_extract({codes}, {found}::INTEGER + 1)"
+    return f"coalesce({found}, CASE WHEN v{j} IS NULL THEN {missing} ELSE {outside} END)"
 
 
-def _binned(column: _Column, attribute: Ranged) -> str:
+def _codes_of_texts(attribute: Attribute) -> list[int]:
+    assert isinstance(attribute, Named)
+    return list(attribute.code_of_text.values())
+
+
+def _binned(column: Column, attribute: Ranged) -> str:
     """The code of v by the attribute's policy for missing and outside values."""
     j = column.j
     missing, unreadable, outside = (_problem(attribute, problem) for problem in PROBLEMS)
     absent = f"{column.raw} IS NULL OR isnan(v{j})" if column.is_float else f"{column.raw} IS NULL"
+    absent += means_missing(column, attribute)
     cases = [f"WHEN {absent} THEN {missing}", f"WHEN v{j} IS NULL THEN {unreadable}"]
     if attribute.outside == "forbid":
         cases.append(f"WHEN v{j} <> w{j} THEN {outside}")
@@ -200,7 +175,7 @@ def _bin(attribute: Ranged, j: int) -> str:
     if attribute.edges:
         return _search(f"w{j}", attribute.edge_values[1:-1].tolist(), 0)
     if isinstance(attribute, Numeric):
-        start, step, last = _double(attribute.bounds[0]), _double(_step(attribute)), attribute.present - 1
+        start, step, last = double(attribute.bounds[0]), double(_step(attribute)), attribute.present - 1
         # Rounding moves the guess by one bin at most; the edges themselves, low + i·step, decide.
         too_high, too_low = f"w{j} < {start} + g{j} * {step}", f"g{j} < {last} AND w{j} >= {start} + (g{j} + 1) * {step}"
         return f"g{j} - ({too_high})::INTEGER + ({too_low})::INTEGER"
@@ -214,7 +189,7 @@ def _bin(attribute: Ranged, j: int) -> str:
 
 
 def _guess(attribute: Numeric, j: int) -> str:
-    low, step = _double(attribute.bounds[0]), _double(_step(attribute))
+    low, step = double(attribute.bounds[0]), double(_step(attribute))
     return f"least(greatest(floor((w{j} - {low}) / {step}), 0), {attribute.present - 1})::INTEGER"
 
 
@@ -228,14 +203,9 @@ def _search(value: str, edges: list[float], first: int) -> str:
         return str(first)
     middle = len(edges) // 2
     below, above = _search(value, edges[:middle], first), _search(value, edges[middle + 1 :], first + middle + 1)
-    return f"CASE WHEN {value} < {_double(edges[middle])} THEN {below} ELSE {above} END"
+    return f"CASE WHEN {value} < {double(edges[middle])} THEN {below} ELSE {above} END"
 
 
 def _step(attribute: Numeric) -> float:
     """numpy.linspace's own step, so that low + i·step are its edges to the last bit."""
     return (attribute.bounds[1] - attribute.bounds[0]) / attribute.present
-
-
-def _double(value: float) -> str:
-    """A number as SQL, read back to the same bits (a bare 0.1 would be a DECIMAL)."""
-    return f"'{float(value)!r}'::DOUBLE"

@@ -31,7 +31,7 @@ def shares_of_source(release: Release) -> list[tuple[str, ...]]:
     Whether a person's records keep the bound depends on all of that person's, in whichever files: where a column names
     the person there is one share.
     """
-    files = open_source(release.source).files
+    files = open_source(release.source, release.domain).files
     parts = 1 if release.domain.unit.column is not None else min(MOST_PARTS, len(files))
     return [files[i::parts] for i in range(parts)]
 
@@ -45,7 +45,7 @@ def room_for_parts(home: Home, release: Release, count: int) -> Iterator[list[st
 
 def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) -> None:
     """Count the cells of some files of the source; done twice, it gives the same."""
-    source, domain, final = open_files(files, release.source), release.domain, Path(part)
+    source, domain, final = open_files(files, release.source, release.domain), release.domain, Path(part)
     must_be_readable(source, domain)
     scratch = private_folder(home.confidential / release.name)
     found = answer(bounded_cells(source, domain), source, domain, scratch, secret_key(home, "excess"))

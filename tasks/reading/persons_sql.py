@@ -18,6 +18,7 @@ from tasks.reading.encoding_sql import (
     keys,
     packed,
     packed_cells,
+    person_of,
     unpacked,
     word_names,
 )
@@ -46,7 +47,7 @@ def bounded_cells(source: Source, domain: Domain) -> str:
 
 def _distinct_within_bound(source: Source, domain: Domain) -> str:
     """Distinct keyed rows with their number, and every person's number of rows, from one pass: persons are checked and go."""
-    unit, person, cell = domain.unit, _person(source, domain), keys(domain)
+    unit, person, cell = domain.unit, person_of(source, domain), keys(domain)
     breaks = f"count(*) {'<>' if unit.exactly else '>'} {unit.rows_per_person}"
     within = f"CASE WHEN grouping({person}) = 1 THEN true WHEN {person} IS NULL OR {breaks} THEN {_REFUSED} ELSE false END"
     return (
@@ -63,7 +64,7 @@ def kept_rows(source: Source, domain: Domain, wanted: str, among_equal: Sequence
     own records alone: neither on other people nor on the order of rows and files. Records with equal codes are
     interchangeable; `among_equal` orders them where more than their codes is wanted. Same choice as steps_engine's encode.
     """
-    cell, person, bound = word_names(domain), _person(source, domain), domain.unit.rows_per_person
+    cell, person, bound = word_names(domain), person_of(source, domain), domain.unit.rows_per_person
     order = f" ORDER BY {', '.join(among_equal)}" if among_equal else ""
     rows = f"(SELECT *, {packed(domain)} FROM {coded_rows(keyed_rows(source, domain), source, domain)})"
     occurrence = f"row_number() OVER (PARTITION BY {person}, {cell}{order})"
@@ -73,8 +74,3 @@ def kept_rows(source: Source, domain: Domain, wanted: str, among_equal: Sequence
     turn = f"row_number() OVER (PARTITION BY {person} ORDER BY lot)"
     kept = f"CASE WHEN {person} IS NULL THEN {_REFUSED} ELSE {turn} <= {bound} END"
     return f"(SELECT {wanted} FROM (SELECT *, {lot} AS lot FROM {numbered}) QUALIFY {kept})"
-
-
-def _person(source: Source, domain: Domain) -> str:
-    assert domain.unit.column is not None
-    return f"c{source.names.index(domain.unit.column)}"

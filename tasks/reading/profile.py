@@ -17,7 +17,7 @@ import pandas as pd
 from schemas import expectations
 from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
-from tasks.reading.encoding_sql import PROBLEMS, category_types, cells_sql, coded_rows, keyed_rows, unpacked
+from tasks.reading.encoding_sql import PROBLEMS, category_types, cells_sql, coded_rows, keyed_rows, person_of, unpacked
 from tasks.reading.sources import Source, query
 
 EXAMPLES = 10
@@ -52,9 +52,9 @@ class Profile:
 def structure(source: Source, domain: Domain) -> Profile:
     """Columns and types, known before a record is read."""
     wanted = set(expectations.wanted_columns(domain))
-    often = Counter(name.casefold() for name in source.names)
-    doubled = [name for name in source.names if often[name.casefold()] > 1]
-    found = {"lacking": wanted - set(source.names), "extra": set(source.names) - wanted, "doubled": set(doubled)}
+    often = Counter(name.casefold() for name in source.wanted)
+    doubled = [name for name in source.wanted if often[name.casefold()] > 1]
+    found = {"lacking": wanted - set(source.names), "extra": set(source.wanted) - wanted, "doubled": set(doubled)}
     values: dict[str, list[Any]] = {expectations.COLUMNS: [*source.names] or ["(none)"], expectations.DOUBLED: [len(doubled)]}
     values |= {expectations.type_of(name): [holds] for name, holds in source.columns if name in wanted}
     findings = {("", problem): Finding(None, tuple(map(_short, sorted(which)))) for problem, which in found.items() if which}
@@ -125,7 +125,7 @@ def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     unit = domain.unit
     if unit.column is None:
         return Profile()
-    person, bound = f"c{source.names.index(unit.column)}", unit.rows_per_person
+    person, bound = person_of(source, domain), unit.rows_per_person
     breaks = f"n <> {bound}" if unit.exactly else f"n > {bound}"
     sql = (
         f"SELECT coalesce(min(n) FILTER (person IS NOT NULL), {bound}) AS least, "  # without people, nobody breaks the bound

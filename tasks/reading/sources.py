@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -20,20 +21,32 @@ import duckdb
 import pyarrow as pa
 
 from schemas.errors import InfrastructureFault, SpecError
-from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, format_of, titles
+from schemas.spec.domain import Domain
+from schemas.spec.reading import PLAIN_CSV, Csv
+from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, Unpack, Unreadable, format_of, titles
+from tasks.stores.files import disk_faults
 
 LOCK = ".lock"
+_UNPACKED = "unpacked_records"
 MEMORY = "512MB"
 THREADS = 2
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files that hold one table: all of one format, with the same columns in the same order."""
+    """Files that hold one table: of one format, with the same columns in the same order, called as the domain calls them."""
 
     files: tuple[str, ...]
     format: str
     columns: Columns
+    csv: Csv = PLAIN_CSV
+    found: Columns = ()  # as the files call them
+    ignored: frozenset[str] = frozenset()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(name for name in self.names if name not in self.ignored)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,8 +54,31 @@ class Source:
 
     def relation(self) -> str:
         """The table as SQL, its columns called c0, c1, … so that no name from a file is ever part of a query."""
-        files = f"[{', '.join(map(literal, self.files))}]"
-        return FORMATS.named(self.format).relation(files, [f"c{i}" for i in range(len(self.columns))])
+        return _UNPACKED if self._unpack else self._relation(self.files)
+
+    def _relation(self, files: Sequence[str]) -> str:
+        names = [f"c{i}" for i in range(len(self.columns))]
+        return FORMATS.named(self.format).relation(f"[{', '.join(map(literal, files))}]", names, self.csv)
+
+    @property
+    def _unpack(self) -> Unpack | None:
+        return FORMATS.named(self.format).unpack(self.csv)
+
+    def unpacked(self, folder: Path) -> tuple[str, ...]:
+        """The files that DuckDB reads: the source's own, or what was unpacked of each into a confidential folder."""
+        if self._unpack is None:
+            return self.files
+        made = tuple(str(folder / f"{number}.unpacked") for number in range(len(self.files)))
+        words = None
+        for file, target in zip(self.files, made, strict=True):
+            try:
+                with disk_faults(Path(target)):
+                    self._unpack(file, Path(target), self.found, self.csv)
+            except Unreadable as error:
+                words = str(error)
+            if words is not None:
+                raise ReadingFailed(words)
+        return made
 
 
 class ReadingFailed(Exception):
@@ -62,34 +98,36 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def open_source(path: Path | str) -> Source:
+def open_source(path: Path | str, domain: Domain | None = None) -> Source:
     """What lies at a path, a folder or a glob, checked without reading records (footers, headers and file names only)."""
-    return open_files(_files(str(path)), path)
+    return open_files(_files(str(path)), path, domain)
 
 
-def open_files(files: tuple[str, ...], path: Path | str) -> Source:
-    """These files as one table; `path` is what was asked for."""
+def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None = None) -> Source:
+    """These files as one table, their columns called as the domain says; `path` is what was asked for."""
     found = {format_.name: format_ for format_ in map(_format, files)}
     if len(found) > 1:
         mixed = " and ".join(format_.title for format_ in sorted(found.values(), key=lambda each: each.place))
         raise SpecError(f"source {path}: {mixed} files together; give files of one format.")
     (format_,) = found.values()
-    columns = format_.columns(files)
+    csv = format_.settle(files[0], domain.csv if domain else PLAIN_CSV)
+    columns = format_.columns(files, csv)
     for file, named in zip(files, columns, strict=True):
         if named != columns[0]:
             raise SpecError(
                 f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
                 "types; give files of one shape."
             )
-    return Source(files, format_.name, columns[0])
+    named = tuple((domain.rename.get(name, name), holds) for name, holds in columns[0]) if domain else columns[0]
+    return Source(files, format_.name, named, csv, columns[0], frozenset(domain.ignore if domain else ()))
 
 
 def _files(path: str) -> tuple[str, ...]:
-    if os.path.isdir(path):
-        found = [os.path.join(path, name) for name in os.listdir(path) if not name.startswith((".", "_"))]
-    else:
-        found = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
-    files = tuple(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
+    """Every file that is asked for, once: by whichever names, links or patterns it was reached."""
+    if "\0" in path:
+        raise SpecError(f"source {path!r}: a path holds no NUL character; write it without.")
+    found = _in_folder(path) if os.path.isdir(path) else [path] if os.path.lexists(path) else _matches(path)
+    files = _each_once(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
     if not files:
         what = "a folder without files" if os.path.isdir(path) else "no such file, folder or match"
         raise SpecError(f"source {path}: {what}; give {titles('or')}: a file, a folder or a glob.")
@@ -97,6 +135,41 @@ def _files(path: str) -> tuple[str, ...]:
         if glob.has_magic(file):
             raise SpecError(f"source {file}: a path with *, ? or [ cannot be read safely; rename it.")
     return files
+
+
+def _in_folder(path: str) -> list[str]:
+    """The files of a folder. One whose sub folders hold files too could be meant with or without them: refused."""
+    for folder, _, names in os.walk(path):
+        if folder != path and not _is_hidden(os.path.relpath(folder, path)) and any(not _is_hidden(name) for name in names):
+            raise SpecError(
+                f"source {path}: a folder whose sub folders hold files too ({os.path.relpath(folder, path)}); "
+                f"write {os.path.join(path, '**', '*.parquet')} for all of them, or {os.path.join(path, '*.parquet')} for "
+                "those of the folder alone (or .csv, as the files are named)."
+            )
+    return [os.path.join(path, name) for name in os.listdir(path) if not _is_hidden(name)]
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a name, or a part of a path, begins as those do that programs leave beside data: .crc, _SUCCESS."""
+    return any(part.startswith((".", "_")) for part in name.split(os.sep))
+
+
+def _matches(pattern: str) -> list[str]:
+    """What a glob matches; `**/**` says no more than `**`, and would be walked once per pair of levels."""
+    return glob.glob(re.sub(r"(\*\*/)+", "**/", pattern), recursive=True)
+
+
+def _each_once(files: list[str]) -> tuple[str, ...]:
+    """One name per file on disk, the first: links and hard links are the same records."""
+    kept: dict[tuple[int, int] | str, str] = {}
+    for file in files:
+        try:
+            on_disk = os.stat(file)
+        except OSError:  # told when it is opened
+            kept[file] = file
+        else:
+            kept.setdefault((on_disk.st_dev, on_disk.st_ino), file)
+    return tuple(kept.values())
 
 
 def _format(file: str) -> SourceFormat:
@@ -131,10 +204,13 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
         short_lived(scratch, "spill") as folder,
         duckdb.connect(":memory:", config=_LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
     ):
-        connection.execute(f"SET allowed_paths = [{', '.join(map(literal, source.files))}]")
+        files = source.unpacked(folder)
+        connection.execute(f"SET allowed_paths = [{', '.join(map(literal, files))}]")
         connection.execute("SET enable_progress_bar = false")  # on by default where Python looks interactive; tells sizes
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
+        if files != source.files:
+            query(connection, f"CREATE TEMP VIEW {_UNPACKED} AS SELECT * FROM {source._relation(files)}")
         yield connection
 
 

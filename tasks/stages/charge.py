@@ -87,18 +87,24 @@ def must_be_signable(home: Home, release: Release) -> None:
 
 def charge(home: Home, release: Release, plan: PlanReference, cells: CellsReference, context: dict[str, Any]) -> ChargedPlan:
     """Charge the plan's exact cost to the population, or find that this release has paid. Refused: exact counts go."""
-    store, asked = Store(home), release.spec.approval
+    store = Store(home)
     must_be_ours(home, store.ledger)
     make_keys(home)  # whoever cannot sign does not pay
     planned = load_plan(store, plan)
     counts = Counts.from_table(release.domain, store.read(cells))
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
-    approval = asked.model_dump(mode="json", by_alias=True) if isinstance(asked, Approval) else asked
     try:
         must_be_signable(home, release)
-        paid = store.ledger.charge(asked_by(planned, found, {**context, "approval": approval}))
+        paid = store.ledger.charge(asked_by(planned, found, {**context, **_said(release)}))
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise
     register(home, store.ledger)
     return ChargedPlan(planned, paid.new, paid.attempt, _Till.CHARGED)
+
+
+def _said(release: Release) -> dict[str, Any]:
+    """What the ledger keeps of the author's words: who decides, and the reason for a large ε."""
+    asked, why = release.spec.approval, release.spec.privacy.why
+    approval = asked.model_dump(mode="json", by_alias=True) if isinstance(asked, Approval) else asked
+    return {"approval": approval} | ({"why": why} if why else {})

@@ -28,12 +28,10 @@ from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tasks.reading.counting import count_cells
+from tasks.reading.encoding_sql import coded_rows, keyed_rows
 from tasks.reading.persons_sql import kept_rows, prepare
 from tasks.reading.sources import connect, open_source, query
 from tasks.stages.evaluate import of_synthetic
-
-_NUMBER = "CAST({} AS DOUBLE)"
-_READ = {"integer": _NUMBER, "numeric": _NUMBER, "date": "CAST(CAST({} AS DATE) - DATE '1970-01-01' AS DOUBLE)"}
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _coded(file: Records) -> Coded:
 
 
 def _must_have_columns(file: Records) -> None:
-    found, wanted = Counter(open_source(file.source).names), Counter(wanted_columns(file.domain))
+    found, wanted = Counter(open_source(file.source, file.domain).wanted), Counter(wanted_columns(file.domain))
     if found != wanted:
         missing, extra = (", ".join(sorted(names)) or "none" for names in (wanted - found, found - wanted))
         raise SpecError(f"{file.source} does not have the domain's columns: missing {missing}; not expected {extra}.")
@@ -116,13 +114,19 @@ def _must_have_columns(file: Records) -> None:
 
 def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
     """Attributes of a file that was coded before, so that every value can be read: numbers, or the domain's categories."""
-    source, domain = open_source(file.source), file.domain
-    attributes = [domain.attributes[domain.index(name)] for name in names]
-    values = [_READ.get(a.kind, "CAST({} AS VARCHAR)").format(f"c{source.names.index(a.name)}") for a in attributes]
+    source, domain = open_source(file.source, file.domain), file.domain
+    places = [domain.index(name) for name in names]
+    attributes = [domain.attributes[j] for j in places]
+    read = ("k{0}::INTEGER" if isinstance(a, Named) else "v{0}::DOUBLE" for a in attributes)
+    values = [
+        f"CASE WHEN k{j} < {domain.attributes[j].present} THEN {each.format(j)} END"
+        for j, each in zip(places, read, strict=True)
+    ]
     columns = ", ".join(f"{value} AS a{j}" for j, value in enumerate(values))
     # The records that were counted: of each person at most rows_per_person where the rest is dropped.
     dropping = domain.unit.excess == "drop"
-    rows = kept_rows(source, domain, columns, values) if dropping else f"(SELECT {columns} FROM {source.relation()})"
+    every = coded_rows(keyed_rows(source, domain), source, domain)
+    rows = kept_rows(source, domain, columns, values) if dropping else f"(SELECT {columns} FROM {every})"
     with tempfile.TemporaryDirectory() as scratch, connect(source, Path(scratch)) as connection:
         prepare(connection, domain, PUBLIC_KEY)
         table = query(connection, f"FROM {rows}")
@@ -131,9 +135,8 @@ def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
 
 def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any] | np.ndarray:
     if isinstance(attribute, Named):
-        codes = pc.index_in(found, pa.array(attribute.categories, pa.string()))
         missing = -1 if attribute.missing_code is None else attribute.missing_code
-        return pd.Categorical.from_codes(pc.fill_null(codes, missing).to_numpy(), pd.Index(attribute.labels))
+        return pd.Categorical.from_codes(pc.fill_null(found, missing).to_numpy(), pd.Index(attribute.labels))
     values: np.ndarray = pc.fill_null(found, np.nan).to_numpy()
     top = attribute.edge_values[-1] - (attribute.kind != "numeric")
     values = np.clip(values, attribute.edge_values[0], top)  # moves something only where the domain says outside: clamp

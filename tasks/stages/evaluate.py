@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from schemas import tables
 from schemas.errors import SpecError, StepsError
-from schemas.spec.domain import Domain, Unit
+from schemas.spec.domain import Domain
 from schemas.spec.release import EvaluationSpec, Release
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import encode
@@ -63,8 +63,8 @@ def _some(records: pa.Table, rows: int) -> pa.Table:
 
 
 def of_synthetic(domain: Domain) -> Domain:
-    """The domain of synthetic records: they belong to nobody, so no column says to whom."""
-    return domain.model_copy(update={"unit": Unit()})
+    """The domain of synthetic records: they belong to nobody, and have nothing left to be read in another way."""
+    return domain.as_published()
 
 
 def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tuple[str, pa.Table]:

@@ -39,7 +39,7 @@ def validate(home: Home, release: Release) -> None:
 
 def validate_records(release: Release, folder: Path) -> None:
     """Writes the page into a confidential folder. Says that the data fail and where the page is, nothing else."""
-    source = open_source(release.source)
+    source = open_source(release.source, release.domain)
     profile = _profile_of(source, release.domain, folder)
     outcomes = judge(release.domain, profile)
     page = _write(folder, _render(release, outcomes, remarks(profile)))

@@ -127,7 +127,8 @@ def _shares(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> tup
     sizes = [domain.sizes[j] for j in order]
     pure = allowance.measure is PURE
     weights = [Fraction(math.isqrt(10**6 * size) if pure else round(1000 * size ** (2 / 3))) for size in sizes]
-    return tuple(weight / sum(weights) for weight in weights)
+    whole = sum(weights)
+    return tuple(weight / whole for weight in weights)
 
 
 def _total_draw(domain: Domain, total: str, allowance: Allowance) -> list[Draw]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.registry import Registry
+from schemas.spec.reading import Csv
 
 MOST_COLUMNS = 2_000
 
@@ -36,16 +37,27 @@ class SourceFormat:
 
     `claims` says whether a file is of this format, and refuses one that means to be and is broken. `columns` looks at footers
     and headers only, and keeps to limits. `relation` is the table in SQL: of these files (a list, written out), with its
-    columns called by these names, so that no name from a file is ever part of a query.
+    columns called by these names, so that no name from a file is ever part of a query. Both are told how CSV files are
+    written, as `settle` made sure from the first file's header. `unpack` gives what writes a file, its columns known, to a
+    place that DuckDB can read; None: it reads the file itself.
     """
 
     name: str
     place: int
     title: str
     claims: Callable[[Ends], bool]
-    columns: Callable[[tuple[str, ...]], list[Columns]]
-    relation: Callable[[str, Sequence[str]], str]
+    columns: Callable[[tuple[str, ...], Csv], list[Columns]]
+    relation: Callable[[str, Sequence[str], Csv], str]
     known_by: str = ""  # what a file must be called, where its content does not tell
+    settle: Callable[[str, Csv], Csv] = lambda file, csv: csv
+    unpack: Callable[[Csv], Unpack | None] = lambda csv: None
+
+
+Unpack = Callable[[str, Path, Columns, Csv], None]
+
+
+class Unreadable(Exception):
+    """A record could not be unpacked. Its words may quote it: they are for the confidential page alone."""
 
 
 FORMATS = Registry(__name__, SourceFormat)
@@ -55,7 +67,7 @@ def titles(between: str) -> str:
     """The formats there are, in a sentence.
 
     >>> titles("or")
-    'Parquet or CSV'
+    'Parquet, CSV, SPSS, Stata or SAS'
     """
     *others, last = (each.title for each in FORMATS.entries())
     return f"{', '.join(others)} {between} {last}" if others else last

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.errors import SpecError
+from schemas.spec.reading import Csv
 from tasks.reading.formats import MOST_COLUMNS, Columns, Ends, SourceFormat
 
 MAGIC = b"PAR1"
@@ -27,7 +28,7 @@ def _claims(ends: Ends) -> bool:
     return False
 
 
-def _columns(files: tuple[str, ...]) -> list[Columns]:
+def _columns(files: tuple[str, ...], csv: Csv) -> list[Columns]:
     """The columns of each file; refuses files that declare more than can be read."""
     columns: list[Columns] = []
     rows = unpacked = 0
@@ -47,7 +48,7 @@ def _columns(files: tuple[str, ...]) -> list[Columns]:
     return columns
 
 
-def _relation(files: str, names: Sequence[str]) -> str:
+def relation(files: str, names: Sequence[str], csv: Csv) -> str:
     return f"read_parquet({files}, union_by_name=true, hive_partitioning=false) AS t({', '.join(names)})"
 
 
@@ -74,7 +75,7 @@ def _holds(type_: pa.DataType) -> str:
     """What a column holds, in a person's words.
 
     >>> _holds(pa.dictionary(pa.int8(), pa.string())), _holds(pa.uint8()), _holds(pa.decimal128(9, 2)), _holds(pa.bool_())
-    ('text', 'whole numbers', 'numbers', 'bool')
+    ('text', 'whole numbers', 'numbers', 'true or false')
     """
     if pa.types.is_dictionary(type_):
         return _holds(type_.value_type)
@@ -86,9 +87,11 @@ def _holds(type_: pa.DataType) -> str:
         return "numbers"
     if pa.types.is_date(type_):
         return "dates"
-    if pa.types.is_timestamp(type_) and type_.tz is None:
+    if pa.types.is_boolean(type_):
+        return "true or false"
+    if pa.types.is_timestamp(type_) and type_.tz in (None, "UTC"):
         return "times"
     return "nothing" if pa.types.is_null(type_) else str(type_)
 
 
-ENTRY = SourceFormat("parquet", 1, "Parquet", _claims, _columns, _relation)
+ENTRY = SourceFormat("parquet", 1, "Parquet", _claims, _columns, relation)

@@ -44,7 +44,9 @@ def test_its_files_are_shared_out_and_their_bad_values_are_found(new_format, ssv
 
 def test_refusals_name_it_with_the_others(new_format, ssv: Path):
     ssv.with_suffix(".txt").write_text("notes")
-    hint = r"neither Parquet, CSV nor SSV \(a CSV file is named .csv; an SSV file is named .ssv\); convert it"
+    hint = (
+        r"neither Parquet, CSV, SPSS, Stata, SAS nor SSV \(a CSV file is named .csv; .*an SSV file is named .ssv\); convert it"
+    )
     with pytest.raises(SpecError, match=hint):
         open_source(ssv.with_suffix(".txt"))
     ssv.with_suffix(".txt").rename(ssv.with_suffix(".csv"))
@@ -68,5 +70,7 @@ def test_a_release_of_such_a_source_runs_from_its_plan_on(new_format, tmp_path: 
 
 
 def test_without_its_file_it_is_refused_as_before(ssv: Path):
-    with pytest.raises(SpecError, match=r"neither Parquet nor CSV \(a CSV file is named .csv\); convert it"):
+    with pytest.raises(
+        SpecError, match=r"neither Parquet, CSV, SPSS, Stata nor SAS \(a CSV file is named .csv.*\); convert it"
+    ):
         open_source(ssv)

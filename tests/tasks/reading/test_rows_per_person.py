@@ -18,6 +18,7 @@ from scipy.stats import chi2
 from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
+from tasks.reading import counting
 from tasks.reading.counting import UNFIT
 from tasks.reading.encoding_sql import cells_sql, keyed_rows, words
 from tasks.reading.partial_counts import count_part, room_for_parts, shares_of_source
@@ -247,3 +248,44 @@ def test_a_regression_sees_the_very_rows_that_are_counted(tmp_path):
     coded = _coded(file)
     fitted = Counter(_frame(file, ("age",))["age"].tolist())
     assert fitted == Counter(dict(zip(coded.codes[:, 0].tolist(), coded.counts.tolist(), strict=True)))
+
+
+MOMENTS = ("validate_records", "open_source", "must_be_readable", "connect", "prepare", "query")
+
+
+@pytest.mark.parametrize("excess", ["forbid", "drop"])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_source_swapped_at_any_moment_is_refused_or_counted_within_the_bound(
+    moment, excess, tmp_path, confidential, monkeypatch
+):
+    """Everybody of the file that passes is 1 year old, of the one that takes its place 5: one person 150 times, 50 once."""
+    domain = make_domain(AGE, column="id", excess=excess)
+    release = make_release(tmp_path / "records.parquet", domain)
+    rows_of(ONE_EACH).assign(age=1).to_parquet(tmp_path / "records.parquet", index=False)
+    rows_of([7] * 150 + ONE_EACH[150:]).assign(age=5).to_parquet(tmp_path / "other.parquet", index=False)
+
+    def swap() -> None:
+        if (tmp_path / "other.parquet").exists():
+            os.replace(tmp_path / "other.parquet", tmp_path / "records.parquet")
+
+    validate_records(release, confidential)
+    if moment == "validate_records":
+        swap()
+    else:
+        before = getattr(counting, moment)
+        monkeypatch.setattr(counting, moment, lambda *given: (swap(), before(*given))[1])
+    try:
+        counts = count_cells(release, confidential)
+    except DataInvalid as error:
+        assert str(error) == UNFIT and excess == "forbid"
+        return
+    found = dict(zip(counts.codes[:, 0].tolist(), counts.count.tolist(), strict=True))
+    assert found in ({1: 200}, {5: 51}) and (excess == "drop" or found == {1: 200})
+
+
+def test_swapping_is_noticed_where_the_bound_is_left_out(tmp_path, confidential, monkeypatch):
+    """The control: without the bound in the counting query, 150 rows of one person are counted."""
+    domain = make_domain(AGE, column="id")
+    rows_of([7] * 150 + ONE_EACH[150:]).to_parquet(tmp_path / "records.parquet", index=False)
+    monkeypatch.setattr(counting, "bounded_cells", lambda source, domain: cells_sql(keyed_rows(source, domain), source, domain))
+    assert count_cells(make_release(tmp_path / "records.parquet", domain), confidential).count.sum() == 200

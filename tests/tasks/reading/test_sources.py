@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import duckdb
@@ -19,7 +20,7 @@ from tasks.reading import sources as source
 from tasks.reading.formats import csv
 from tasks.reading.formats import parquet as footer
 from tasks.reading.sources import connect, literal, open_source, query
-from tests.tasks.reading.records import good_frame
+from tests.tasks.reading.records import count_cells, good_frame, make_release
 
 
 def write(folder: Path, **contents: bytes) -> Path:
@@ -113,11 +114,17 @@ REFUSED = {
     "a glob without matches": (lambda f: f / "*.parquet", "no such file, folder or match"),
     "an empty file": (lambda f: write(f, a__csv=b"") / "a.csv", "is empty"),
     "an empty Parquet file": (lambda f: write(f, a__parquet=b"") / "a.parquet", "is empty"),
-    "neither Parquet nor CSV": (lambda f: write(f, a__json=b'{"a": 1}') / "a.json", "neither Parquet nor CSV"),
+    "neither Parquet nor CSV": (
+        lambda f: write(f, a__json=b'{"a": 1}') / "a.json",
+        "neither Parquet, CSV, SPSS, Stata nor SAS",
+    ),
     "a zip named CSV": (lambda f: write(f, a__csv=b"PK\x03\x04\x00\x00\x00\x00") / "a.csv", "not UTF-8"),
     "text named Parquet": (lambda f: write(f, a__parquet=b"a,b\n1,2\n") / "a.parquet", "not a whole Parquet file"),
     "both formats in one folder": (lambda f: a_parquet(write(f, b__csv=b"a\n1\n")).parent, "Parquet and CSV files together"),
-    "another file in the folder": (lambda f: a_parquet(write(f, b__txt=b"notes")).parent, "neither Parquet nor CSV"),
+    "another file in the folder": (
+        lambda f: a_parquet(write(f, b__txt=b"notes")).parent,
+        "neither Parquet, CSV, SPSS, Stata nor SAS",
+    ),
     "truncated Parquet": (truncated, "not a whole Parquet file"),
     "a broken footer": (broken_footer, "footer is broken"),
     "a footer longer than its file": (endless_footer, "footer is broken"),
@@ -126,7 +133,7 @@ REFUSED = {
     "files with different types": (different_types, "differ in their columns"),
     "a Parquet bomb": (bomb, "declares far more"),
     "latin-1": (lambda f: write(f, a__csv="größe\n1\n".encode("latin-1")) / "a.csv", "not UTF-8"),
-    "UTF-16": (lambda f: write(f, a__csv="a,b\n1,2\n".encode("utf-16")) / "a.csv", "not UTF-8"),
+    "UTF-16 without its mark": (lambda f: write(f, a__csv="a,b\n1,2\n".encode("utf-16-le")) / "a.csv", "not UTF-8"),
     "a first line without an end": (lambda f: write(f, a__csv=b"x" * (csv.HEAD + 1)) / "a.csv", "first line is longer"),
     "too many columns": (lambda f: write(f, a__csv=b"x," * footer.MOST_COLUMNS + b"x\n") / "a.csv", "more than 2,000 columns"),
 }
@@ -273,3 +280,50 @@ def test_no_progress_bar_tells_how_much_there_is_to_read(tmp_path, confidential)
     command = [sys.executable, "-c", program, str(a_parquet(tmp_path)), str(confidential)]
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(source.__file__).parents[2])
     assert run.stdout == "True False\n"
+
+
+def test_one_file_under_many_names_is_read_once(tmp_path, confidential):
+    """A record that is counted three times costs three times ε."""
+    deep = tmp_path / "data" / "2026" / "q1"
+    deep.mkdir(parents=True)
+    a_parquet(deep, "r.parquet")
+    for pattern in ("data/**/**/*.parquet", "data/**/**/**/q1/**/*.parquet"):
+        assert open_source(tmp_path / pattern).files == (str(deep / "r.parquet"),)
+    (deep / "soft.parquet").symlink_to(deep / "r.parquet")
+    os.link(deep / "r.parquet", deep / "hard.parquet")
+    (tmp_path / "data" / "again").symlink_to(deep)
+    assert len(open_source(tmp_path / "data" / "**" / "*.parquet").files) == 1
+    assert count_cells(make_release(deep), confidential).count.sum() == 4
+    a_parquet(deep, "copy.parquet")  # control: another file is another file
+    assert count_cells(make_release(deep), confidential).count.sum() == 8
+
+
+def test_many_levels_are_walked_once_however_often_a_pattern_says_so(tmp_path):
+    deep = tmp_path.joinpath(*["d"] * 40)
+    deep.mkdir(parents=True)
+    a_parquet(deep, "r.parquet")
+    start = time.process_time()
+    assert len(open_source(tmp_path / "**/**/**/**/*.parquet").files) == 1
+    assert time.process_time() - start < 5  # pairs of levels took 40 s
+
+
+def test_a_folder_whose_sub_folders_hold_files_is_refused_and_says_what_to_write(tmp_path):
+    part = tmp_path / "data" / "year=2026"
+    part.mkdir(parents=True)
+    a_parquet(part.parent, "a.parquet")
+    assert len(open_source(part.parent).files) == 1  # control: an empty sub folder decides nothing
+    (part / "_SUCCESS").write_text("")
+    (part.parent / ".hidden").mkdir()
+    a_parquet(part.parent / ".hidden", "c.parquet")
+    assert len(open_source(part.parent).files) == 1
+    a_parquet(part, "b.parquet")
+    with pytest.raises(SpecError, match=r"sub folders hold files too \(year=2026\)") as caught:
+        open_source(part.parent)
+    assert f"write {part.parent}/**/*.parquet" in str(caught.value)
+    assert len(open_source(part.parent / "**" / "*.parquet").files) == 2
+    assert len(open_source(part.parent / "*.parquet").files) == 1
+
+
+def test_a_path_with_nul_is_refused_in_words():
+    with pytest.raises(SpecError, match="NUL"):
+        open_source("a\0b.csv")

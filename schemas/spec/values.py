@@ -1,0 +1,60 @@
+"""What may stand where a domain names a category, a number or a day: labels, numbers, dates of the calendar."""
+
+from __future__ import annotations
+
+import datetime
+import unicodedata
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+EPOCH = datetime.date(1970, 1, 1)
+_JOINERS = "\u200c\u200d"  # format characters that are part of writing, in Persian, Hindi or a family of emoji
+
+
+def invisible(text: str) -> str | None:
+    """A character that nobody sees and that changes what is read: a control, a mark of bytes or of direction, half a pair.
+
+    >>> invisible("no\ufeff"), invisible("naïve 東京 می\u200cخواهم")
+    ('\\ufeff', None)
+    """
+    kinds = ((character, unicodedata.category(character)) for character in text)
+    return next((c for c, kind in kinds if kind in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in _JOINERS), None)
+
+
+def _plain_label(label: Any) -> str:
+    """Whole numbers and true or false are labels as files write them; what may be a formula is quoted where CSV is made."""
+    if isinstance(label, bool | int):
+        label = str(label).lower()
+    if not isinstance(label, str):
+        raise ValueError(f'a category is a text, a whole number, true or false; write "{label}" in quotes')
+    if not label or label != label.strip() or len(label) > 200:
+        raise ValueError(f"category {label!r} must be 1 to 200 printable characters without blanks at its ends")
+    if (hidden := invisible(label)) is not None:
+        raise ValueError(f"category {label!r} holds a character that cannot be seen (U+{ord(hidden):04X}); write it without")
+    return label
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+        raise ValueError(f"must be a number, not {value!r}")
+    return float(value)
+
+
+def as_date(value: Any) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"must be a date written 2000-01-31, not {value!r}") from None
+
+
+def missing_policy(policy: Any) -> Any:
+    if policy not in ("forbid", "category"):
+        raise ValueError(f'is forbid, category, or a list of values that mean missing such as [-9, "NA"]; not {policy!r}')
+    return policy
+
+
+Label = Annotated[str, BeforeValidator(_plain_label)]
+Number = Annotated[float, BeforeValidator(_number)]
+Date = Annotated[datetime.date, BeforeValidator(as_date)]

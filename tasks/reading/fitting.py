@@ -1,0 +1,59 @@
+"""Whether a source can be one of a domain, from its file names, headers and footers alone: no record is read.
+
+What is said here reaches terminals: it names the domain's columns, which are public, and never a column that was found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.expectations import accepted, wanted_columns
+from schemas.spec.domain import Domain
+from tasks.reading.formats import FORMATS
+from tasks.reading.sources import Source, open_source
+
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Look:
+    """What would be read, and why it cannot be."""
+
+    files: tuple[str, ...]
+    title: str
+    problems: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """In one line: a file by its name, several by their number."""
+        if len(self.files) == 1:
+            return f"one {self.title} file, {Path(self.files[0]).name}"
+        return f"{len(self.files):,} {self.title} files, {Path(self.files[0]).name} to {Path(self.files[-1]).name}"
+
+
+def look_at(path: str, domain: Domain) -> Look:
+    source = open_source(path, domain)
+    return Look(source.files, FORMATS.named(source.format).title, tuple(_problems(source, domain)))
+
+
+def _problems(source: Source, domain: Domain) -> list[str]:
+    wanted = wanted_columns(domain)
+    lacking = [name for name in wanted if name not in source.names]
+    others = len(set(source.names) - {*wanted, *domain.ignore})
+    problems = [f"lacks the column{'s' * (len(lacking) > 1)} {_some(lacking)}"] if lacking else []
+    if others:
+        named = f"has {others:,} column{'s' * (others > 1)} that the domain does not name"
+        problems.append(f"{named}; leave columns out by ignore: in dataset.yaml")
+    if max(Counter(name.casefold() for name in source.names if name not in domain.ignore).values(), default=1) > 1:
+        problems.append("has a column that stands twice (upper and lower case count as the same)")
+    kinds = dict(source.columns)
+    for name, kind in zip(wanted, [*(a.kind for a in domain.attributes), "person"], strict=False):
+        if name in kinds and kinds[name] not in accepted(kind):
+            problems.append(f"{name} is stored as {kinds[name]}; {' or '.join(accepted(kind))} is wanted")
+    return problems
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

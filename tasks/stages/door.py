@@ -1,0 +1,87 @@
+"""The door: what costs next to nothing to see is looked at first, before records are validated, counted or paid for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from schemas.budget import UNIT
+from schemas.errors import DataInvalid, SpecError
+from schemas.plan import Plan
+from schemas.spec.release import Release
+from steps_engine.accounting.mechanisms import COUNTS
+from steps_engine.accounting.plans import allowance_of, promise_of
+from tasks.reading.fitting import Look, look_at
+from tasks.stores.charging import ChargeRequest, must_be_affordable
+from tasks.stores.home import Home
+from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.releases import state_of
+
+LARGE_EPSILON = 10
+NO_NOISE = 1e-6  # whole-number noise of this variance is 0 but once in a million draws
+
+
+def look_first(home: Home, release: Release) -> Look | None:
+    """Refuses what can be seen without reading a record: the budget, a missing reason, the source and its columns.
+
+    The charge's own transaction decides about the budget again. A release that has come to its end reads nothing: None.
+    """
+    ledger = open_ledger(home)
+    if state_of(ledger.entries(release=release.name)) in ("evaluated", "rejected", "abandoned"):
+        return None
+    if not is_paid(ledger, release):
+        must_say_why(release)
+        account = next((each for each in ledger.accounts() if each.population == release.domain.population), None)
+        must_be_affordable(_asked(release), account)
+    seen = look_at(release.source, release.domain)
+    if seen.problems:
+        raise DataInvalid(f"source {release.source}: {'; '.join(seen.problems)}. No record was read.")
+    return seen
+
+
+def must_be_private(home: Home, release: Release, plan: Plan) -> None:
+    """A guarantee that hardly is one needs a reason, and noise; what was paid for under earlier rules stays as it is."""
+    if not is_paid(open_ledger(home), release):
+        must_say_why(release)
+        must_have_noise(plan)
+
+
+def is_paid(ledger: Ledger, release: Release) -> bool:
+    return state_of(ledger.entries(release=release.name)) not in ("uncharged", "burnt")
+
+
+def must_say_why(release: Release) -> None:
+    """ε above 10 allows what one sees to be e¹⁰, or 22,026 times, as likely with somebody as without."""
+    epsilon = Decimal(promise_of(release)["epsilon"])
+    if epsilon > LARGE_EPSILON and release.spec.privacy.why is None:
+        raise SpecError(
+            f'release "{release.name}" asks ε={epsilon:f}; above {LARGE_EPSILON} the guarantee promises a '
+            f"{release.domain.unit.who} very little. "
+            "Lower epsilon, or say why it may be as large: privacy: {why: …}."
+        )
+
+
+def must_have_noise(plan: Plan) -> None:
+    """A draw whose noise is next to never anything but 0 publishes the exact counts."""
+    for draw in plan.draws:
+        if draw.mechanism in COUNTS and COUNTS[draw.mechanism].variance(Fraction(draw.scale)) < NO_NOISE:
+            raise SpecError(
+                f'release "{plan.release}" asks ε={plan.epsilon}; the noise of "{draw.name}" would be 0 but once in a million '
+                "counts, so that exact counts would be published. No reason serves for that: lower epsilon."
+            )
+
+
+def _asked(release: Release) -> ChargeRequest:
+    """What the release will ask to pay: all of its ε or ρ, whatever its plan does with it."""
+    allowance = allowance_of(release)
+    return ChargeRequest(
+        release=release.name,
+        population=release.domain.population,
+        nanos=int(allowance.total * UNIT),
+        measure=allowance.measure.name,
+        neighbours=release.spec.privacy.neighbours,
+        unit=release.domain.unit.who,
+        plan_hash="",
+        spec_hash="",
+        fingerprint="",
+    )
