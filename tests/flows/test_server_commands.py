@@ -48,39 +48,6 @@ def test_the_login_is_told_to_a_server_on_this_machine_alone(
     assert ("PREFECT_API_AUTH_STRING" in os.environ) is is_told and "PREFECT_SERVER_API_AUTH_STRING" not in os.environ
 
 
-def test_a_server_of_our_own_has_the_login_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(os, "environ", {})
-    log_in(Home(tmp_path))
-    assert os.environ["PREFECT_SERVER_API_AUTH_STRING"] == os.environ["PREFECT_API_AUTH_STRING"] == server_login(Home(tmp_path))
-
-
-EMBEDDED = """
-from pathlib import Path
-from flows.runtime.prefect_settings import log_in, quiet
-from tasks.stores.home import Home
-home = Home(Path(HOME)); quiet(home.folder); log_in(home)
-from flows.runtime.embedded import start_server
-start_server()
-import httpx
-from prefect import get_client
-from prefect.server.api.server import SubprocessASGIServer
-address = f"{SubprocessASGIServer().api_url}/flow_runs/filter"
-with get_client(sync_client=True) as client:
-    print(httpx.post(address, json={}, trust_env=False).status_code, len(client.read_flow_runs()))
-SubprocessASGIServer().stop()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.server
-def test_the_server_that_a_command_starts_for_itself_asks_for_the_login(tmp_path: Path):
-    hidden = ("PREFECT_HOME", "PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
-    environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    program = EMBEDDED.replace("HOME)", f"{str(tmp_path)!r})")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300)
-    assert done.stdout.split() == ["401", "0"], done.stderr
-
-
 @pytest.mark.parametrize("command", ["install", "work"])
 def test_what_is_missing_is_said_at_the_door(small: Small, steps, command: str):
     said = steps("server", command)
