@@ -137,8 +137,8 @@ def test_a_hash_over_the_fingerprint_would_be_noticed(tmp_path: Path, monkeypatc
 
 def test_numbers_that_count_what_happened_to_the_records_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def with_seals_before_the_draw(entries: Any) -> list[Any]:
-        made = chain_of([replace(entry, kind="burn") if not is_public(entry) else entry for entry in entries])
-        return made
+        hidden = [entry.kind == "seal" and not is_public(entry) for entry in entries]
+        return chain_of([replace(entry, kind="burn") if hide else entry for entry, hide in zip(entries, hidden, strict=True)])
 
     chain_of, is_public = public_chain.public_chain, public_chain.is_public
     monkeypatch.setattr(publication, "public_chain", with_seals_before_the_draw)
