@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from schemas.spec.domain import NAME
+from schemas.names import NAME
 from schemas.spec.release import Release
 from tasks.stores.artifacts import Store
 from tasks.stores.entries import must_be_name

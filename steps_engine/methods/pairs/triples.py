@@ -61,7 +61,8 @@ def triples(domain: Domain, allowance: Allowance, cost: float, margins: float) -
 def _smallest(sizes: Sequence[int]) -> list[Table]:
     """Triples of the fewest dimensions: for noise of the same cost they tell most."""
     small = sorted((j for j, size in enumerate(sizes) if size > 1), key=lambda j: sizes[j])[:SMALLEST]
-    return sorted(combinations(sorted(small), 3), key=lambda table: dimensions(table, sizes))[:MOST_TRIPLES]
+    every: list[Table] = list(combinations(sorted(small), 3))
+    return sorted(every, key=lambda table: dimensions(table, sizes))[:MOST_TRIPLES]
 
 
 def _pairs(domain: Domain, sizes: list[int], allowance: Allowance, cost: float) -> float:
