@@ -73,7 +73,9 @@ def class_of(pair: Pair) -> str:
 def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     """Attributes one below another in their order; an arc for every predecessor on which an attribute was split."""
     row = {each.name: number for number, each in enumerate(network)}
-    arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
+    arcs: list[dict[str, Any]] = [
+        {"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on
+    ]
     left = round(24 + LETTER * max(len(each.name) for each in network))
     for arc in arcs:  # how far its curve is pulled to the right
         arc["pull"] = min(23.4 * (arc["to"] - arc["from"]), 300.0)
