@@ -160,4 +160,5 @@ def _laid_out(root: Shown) -> dict[str, Any]:
 
     place(root)
     columns = 1 + max(shown.depth for shown in placed)
-    return {"nodes": placed, "links": links, "rows": next_row + EXTRA * (len(root.lines) - 1), "columns": columns}
+    above = max(15 * (len(shown.lines) - 1) - 46 * shown.row for shown in placed)  # what labels need over the first row
+    return {"nodes": placed, "links": links, "rows": next_row, "columns": columns, "above": round(max(above, 0))}
