@@ -70,8 +70,9 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
 
 
 def _template() -> jinja2.Template:
-    numbers = {"count": _count, "up": _up, "size": _size, "short": _rounded_up, "decimal": with_decimal}
-    return template("release.html", power=power, powers=powers, **numbers)
+    return template(
+        "release.html", count=_count, up=_up, size=_size, short=_rounded_up, decimal=with_decimal, power=power, powers=powers
+    )
 
 
 def _margin_views(found: Sequence[Margin], rows: float) -> Iterator[dict[str, Any]]:

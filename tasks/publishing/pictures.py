@@ -73,7 +73,9 @@ def class_of(pair: Pair) -> str:
 def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
     """Attributes one below another in their order; an arc for every predecessor on which an attribute was split."""
     row = {each.name: number for number, each in enumerate(network)}
-    arcs = [{"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on]
+    arcs: list[dict[str, Any]] = [
+        {"from": row[name], "to": row[each.name], "first": first} for each in network for name, first in each.on
+    ]
     left = round(24 + LETTER * max(len(each.name) for each in network))
     for arc in arcs:  # how far its curve is pulled to the right
         arc["pull"] = min(23.4 * (arc["to"] - arc["from"]), 300.0)
@@ -158,4 +160,5 @@ def _laid_out(root: Shown) -> dict[str, Any]:
 
     place(root)
     columns = 1 + max(shown.depth for shown in placed)
-    return {"nodes": placed, "links": links, "rows": next_row + EXTRA * (len(root.lines) - 1), "columns": columns}
+    above = max(15 * (len(shown.lines) - 1) - 46 * shown.row for shown in placed)  # what labels need over the first row
+    return {"nodes": placed, "links": links, "rows": next_row, "columns": columns, "above": round(max(above, 0))}

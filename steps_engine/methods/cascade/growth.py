@@ -125,7 +125,8 @@ def _prices(plan: Plan, tree: AttributeTree, draw: Draw, scale: float, rows: int
     if by_noise is None or tree.layers:
         return found
     found[1:] += threshold(found, draw, by_noise)
-    return found + chances(tree.sizes, tree.splits, tree.attribute, rows)
+    found += chances(tree.sizes, tree.splits, tree.attribute, rows)
+    return found
 
 
 def _split(tree: AttributeTree, rows: Counts, draw: Draw, price: np.ndarray, randomness: Randomness) -> AttributeTree:

@@ -118,7 +118,7 @@ def test_the_page_opens_from_the_file_system_without_complaint(given):
         assert driver.get_log("browser") == []  # the page's own policy forbids everything but its styles
         wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, "the page scrolls sideways on a phone"
-        assert len(driver.find_elements("css selector", "figure svg")) == len(given.release.domain.attributes)
+        assert len(driver.find_elements("css selector", "figure .bars")) == len(given.release.domain.attributes)
         assert re.search(r"± [0-9]", driver.find_element("css selector", "figure").text)
     finally:
         driver.quit()

@@ -1,0 +1,101 @@
+"""Every kind of page on a phone of 360 px: nothing scrolls sideways but boxes made for it, labels and dates stand whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from schemas.spec.domain import Domain
+from steps_engine.domain.counting import count_codes
+from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.report import evaluate
+from steps_engine.noise import SeededRandomness
+from tasks.publishing.evaluation_page import render_evaluation
+from tasks.publishing.publication import publish
+from tasks.publishing.templates import PAGES, template
+from tests.tasks.publishing.making import a_release, make
+from tests.tasks.publishing.test_page import phone
+
+pytestmark = pytest.mark.browser
+LONG = "Managers, directors and senior officials in public administration, social security and defence"
+SCROLLS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def wide(attributes: int) -> Domain:
+    """A questionnaire with a long label, dates and many questions."""
+    first = (
+        {"name": "occupation_as_the_person_described_it", "kind": "categorical", "categories": (LONG, "other")},
+        {"name": "moved_in", "kind": "date", "bounds": ("2000-01-01", "2003-12-31"), "bins": 4},
+        {"name": "age", "kind": "integer", "bounds": (0, 60)},
+    )
+    rest = ({"name": f"q{j:02d}", "kind": "categorical", "categories": ("no", "yes")} for j in range(attributes - 3))
+    return Domain.model_validate({"name": "d", "population": "town", "expected_rows": 800, "attributes": (*first, *rest)})
+
+
+def a_page(folder: Path, method: dict, attributes: int) -> Path:
+    domain, rng = wide(attributes), np.random.default_rng(1)
+    codes = np.stack([rng.integers(0, size, 800) for size in domain.sizes], axis=1)
+    made = make(folder, a_release(domain, method), count_codes(codes))
+    return publish(*made.arguments).folder / "index.html"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator:
+    browser = phone()
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    )
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def must_fit(driver, path: Path) -> None:
+    driver.get(path.as_uri())
+    assert driver.execute_script("return window.innerWidth") == 360
+    assert driver.execute_script(SCROLLS) <= 0, f"{path} scrolls sideways on a phone"
+    assert driver.get_log("browser") == []
+
+
+@pytest.mark.parametrize(
+    ("method", "attributes"),
+    [({"decomposition": "cascade"}, 67), ({"decomposition": "pairs"}, 8), ({"decomposition": "tree", "order": ("q00",)}, 5)],
+    ids=["67 attributes", "pairs", "tree"],
+)
+def test_a_release_fits_a_phone_and_its_labels_stand_whole(driver, tmp_path: Path, method: dict, attributes: int):
+    must_fit(driver, a_page(tmp_path / "home", method, attributes))
+    labels = driver.execute_script("return [...document.querySelectorAll('.bars .label')].map(e => e.textContent)")
+    assert LONG in labels and {label for each in wide(attributes).attributes for label in each.labels} == set(labels)
+    cut = "return [...document.querySelectorAll('.bars .label, .bars .value')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert driver.execute_script(cut) == 0
+    names = driver.execute_script("return [...document.querySelectorAll('.scroll svg')][0].textContent")
+    assert all(name in names for name in wide(attributes).names)
+    small = "return Math.min(...[...document.querySelectorAll('.scroll svg text')].map(e => e.getBoundingClientRect().height))"
+    assert driver.execute_script(small) >= 9, "names in a picture are too small to read"
+
+
+def test_an_evaluation_fits_a_phone(driver, tmp_path: Path):
+    rng = np.random.default_rng(2)
+    tables = [
+        Coded(("a", "b", "c"), (2, 3, 4), np.stack([rng.integers(0, k, 300) for k in (2, 3, 4)], axis=1)) for _ in range(3)
+    ]
+    page = render_evaluation(evaluate(tables[0], tables[1:], SeededRandomness(1)), "A release with a rather long name", True)
+    (tmp_path / "page.html").write_text(page)
+    must_fit(driver, tmp_path / "page.html")
+
+
+def test_a_validation_fits_a_phone(driver, tmp_path: Path):
+    rows = [{"state": "not met", "column": "occupation_as_described", "words": "values are among the categories " * 3,
+             "finding": {"rows": 12, "examples": [LONG]}}]  # fmt: skip
+    page = template("validation.html").render(release={"name": "a-release"}, outcomes=rows, remarks=["one"])
+    (tmp_path / "page.html").write_text(page)
+    must_fit(driver, tmp_path / "page.html")
+
+
+def test_all_pages_have_one_style():
+    pages = [path for path in PAGES.glob("*.html") if "<html" in path.read_text()]
+    assert len(pages) >= 4 and all('{% include "style.css" %}' in path.read_text() for path in pages)
