@@ -149,7 +149,7 @@ def test_a_plan_that_an_earlier_version_sealed_is_paid_for_and_published_as_it_i
     (charge,) = (entry for entry in entries(home) if entry.kind == "charge" and entry.release == "poll-3")
     manifest = json.loads((home.public / "poll-3" / "manifest.json").read_bytes())
     assert charge.details["plan_format"] == 1 and charge.details["plan_hash"] == manifest["plan_hash"]
-    assert manifest["format"] == "steps-release/2"
+    assert (manifest["format"], manifest["seeds"]) == ("steps-release/3", "steps-seeds/1")  # what is drawn now, is by this rule
     assert "format" not in json.loads((home.public / "poll-3" / "plan.json").read_bytes())
     must_verify(home)
 
