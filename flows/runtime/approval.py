@@ -45,7 +45,7 @@ def wait_for_decision(home: Home, release: Release, plan: PlanReference, public:
             )
         if signed:  # what a form says decides nothing: a signature does
             ui_artifacts.ask_for_signatures(release.name, folder, more)
-            suspend_flow_run(timeout=None)
+            suspend_flow_run(timeout=None, key=f"approval-{len(ledger.entries())}-{runtime.flow_run.run_count}")
             continue
         asked = f"Publish **{release.name}**? What would be published lies in `{folder}`: see `index.html` and `manifest.json`."
         answer = suspend_flow_run(wait_for_input=Decision.with_initial_data(description=asked), key="approval", timeout=None)
