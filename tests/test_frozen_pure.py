@@ -14,6 +14,7 @@ from schemas.errors import BudgetRefused
 from tasks.publishing.publication import published_heads
 from tasks.stages.decide import decide
 from tasks.stages.validate import silent_gx
+from tasks.stores.database import SCHEMA_VERSION
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tasks.stores.public_chain import public_chain
@@ -72,7 +73,7 @@ def test_a_home_verifies_and_resumes_and_its_ledger_is_migrated_on_the_way(name:
     assert entries(home)[: len(before)] == before and charges(home) == paid
     assert [entry.head for entry in public_chain(entries(home))][: len(public)] == public
     assert draws(home).items() >= drawn.items()
-    assert version_of(home) == (2 if name == "two-populations" else 3)  # what was finished wrote nothing
+    assert version_of(home) == (2 if name == "two-populations" else SCHEMA_VERSION)  # what was finished wrote nothing
     must_verify(home)
 
 
@@ -83,7 +84,7 @@ def test_a_home_goes_on_with_its_next_release_in_epsilon(name: str, tmp_path: Pa
     before, paid = entries(home), charges(home)
     assert run_stages(home, folder / "next.yaml") is True
     assert entries(home)[: len(before)] == before and charges(home) == [*paid, "poll-next"]
-    assert {entry.measure for entry in entries(home)} == {None} and version_of(home) == 3
+    assert {entry.measure for entry in entries(home)} == {None} and version_of(home) == SCHEMA_VERSION
     manifest = json.loads((home.public / "poll-next" / "manifest.json").read_bytes())
     assert manifest["format"] == "steps-release/2" and "measure" not in manifest["ledger"]["charge"]
     must_verify(home)
