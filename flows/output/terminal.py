@@ -269,7 +269,7 @@ def _tested(noise: dict[str, Any]) -> str:
 
 
 def decision(answer: dict[str, Any]) -> None:
-    _say(f"{answer['release']} is {answer['state']}", *([answer["next"]] if answer.get("next") else []))
+    _say(f"{answer['release']} is {answer['state']}", *(answer[name] for name in ("next", "note") if answer.get(name)))
 
 
 def evaluation(answer: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ def wait_for_decision(home: Home, release: Release, plan: PlanReference, public:
         if signed:  # what a form says decides nothing: a signature does
             ui_artifacts.ask_for_signatures(release.name, folder, more)
             with _saying(f"{todo}; this run then goes on.{more}"):
-                suspend_flow_run(timeout=None)
+                suspend_flow_run(timeout=None, key=f"approval-{len(ledger.entries())}-{runtime.flow_run.run_count}")
             continue
         answer = _suspended(f"{todo}, on the worker's machine; this run then goes on.")
         decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)

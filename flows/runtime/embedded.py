@@ -110,6 +110,8 @@ def decide(home: Home, name: str, verdict: str, why: str) -> dict[str, Any]:
     who = ledger.me() or account_name()
     state = record(home, name, verdict, who, why)
     answer: dict[str, Any] = {"release": name, "state": state, "who": who}
+    if not ledger.people().are_registered:
+        answer["note"] = "signed by nobody: no people are registered, and the name is the account's. See: steps people list"
     if verdict == "approve" and state == "waiting":
         return answer | {"next": f"{lacking(ledger.entries(release=name))} before it is published"}
     if verdict in ("approve", "reject") and _resume(home, name, verdict == "approve", who, why):

@@ -66,15 +66,6 @@ def _misplaced(home: Home, entries: Sequence[Entry]) -> list[str]:
     return problems
 
 
-def notes_on_ledger(home: Home) -> list[str]:
-    """What holds, and is worth knowing, of a ledger that verifies."""
-    if open_ledger(home).people().are_registered:
-        return []
-    return [
-        "nobody is registered: grants and approvals carry no signatures, and names are those of accounts (steps people add)"
-    ]
-
-
 def check_bundle(home: Home, folder: Path) -> list[str]:
     """Everything that does not hold in a bundle, its signature by this home's key included."""
     key = home.keys / bundle.PUBLIC_KEY

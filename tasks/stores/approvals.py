@@ -62,5 +62,4 @@ def lacking(history: Sequence[Entry]) -> str:
     roles = (asked.get("from") if isinstance(asked, dict) else None) or ("approver",)
     more = max(required(entries[0]) - len(who), 1)
     so_far = f" (so far: {', '.join(who)})" if who else ""
-    other = ", another than who runs it," if more == 1 and runner(entries[0]) is not None else ""
-    return f"{more} more of {' or '.join(roles)} must approve{other}{so_far}"
+    return f"{more} more of {' or '.join(roles)} must approve{so_far}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import SpecError
+from schemas.errors import SpecError, WaitingForApproval
 from tasks.specs import load_release
 from tasks.stages.charge import charge, must_be_signable
 from tasks.stages.discretize import discretize
@@ -139,7 +139,8 @@ def test_who_approves_is_the_account_and_not_what_the_environment_says(small: Sm
     monkeypatch.setenv("LOGNAME", "director-general")
     steps("budget", "grant", "small-people", "1", *WHY)
     drawn(small, None)
-    assert steps("approve", "small-1", "--json").json["who"] != "director-general"
+    said = steps("approve", "small-1", "--json").json
+    assert said["who"] != "director-general" and "no people are registered" in said["note"]
 
 
 def test_a_full_disk_is_met_before_anything_is_begun(small: Small, steps, monkeypatch):
@@ -157,3 +158,34 @@ def test_a_grant_said_again_adds_nothing_and_says_so(steps):
     assert again.code == 0 and "nothing was added: entry 1" in again.out and "--key" in again.out
     assert steps("budget", "grant", "small-people", "4", *WHY, "--key", "second", "--json").json["granted"] == "8"
     assert steps("budget", "grant", "small-people", "4", *WHY, "--key", "second", "--json").json["found"]["seq"] == 2
+
+
+class Deployed:
+    """A flow run of a deployment, which Prefect suspends and resumes."""
+
+    id = "a deployment"
+
+
+def test_a_suspended_run_goes_on_by_signatures_and_not_by_what_somebody_typed(small: Small, steps, registered, monkeypatch):
+    from flows.runtime import approval
+
+    steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"])
+    home = drawn(small, registered["ola"], "{required: 2, from: [approver]}")
+    told, suspended = [], []
+
+    def suspend(**asked: object) -> None:
+        """Somebody resumes it at once with a name; then one after the other signs."""
+        suspended.append(asked)
+        if len(suspended) > 1:
+            steps("approve", "small-1", "--as", registered[("ada", "bo")[len(suspended) - 2]])
+
+    monkeypatch.setattr(approval, "suspend_flow_run", suspend)
+    monkeypatch.setattr(approval, "preview_release", lambda *_: small.folder)
+    monkeypatch.setattr(approval.ui_artifacts, "ask_for_signatures", lambda *words: told.append(words[-1]))
+    asked = load_release(small.release)
+    with pytest.raises(WaitingForApproval, match="2 more of approver must approve.*--as FILE"):
+        approval.wait_for_decision(home, asked, None, ())
+    monkeypatch.setattr(approval.runtime, "deployment", Deployed)
+    approval.wait_for_decision(home, asked, None, ())
+    assert len(suspended) == 3 and not any("wait_for_input" in asked for asked in suspended)
+    assert "1 more of approver" in told[-1] and open_ledger(home).state("small-1") == "approved"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.identity import canonical, canonical_1, digest, ledger_canonical_1, spec_hash
+from schemas.identity import canonical, canonical_1, canonical_flat, digest, ledger_canonical_1, spec_hash
 from schemas.plan import Plan, read_plan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
@@ -154,3 +154,10 @@ def test_a_spec_has_another_hash_in_every_format_as_soon_as_it_says_something_el
     assert len(hashes) == len(others) + 1
     assert spec_hash(release, 3 - format) not in hashes
     assert spec_hash(changed(release, who="person"), format) == spec_hash(release, format)
+
+
+@given(
+    st.dictionaries(st.text(st.characters(codec="ascii")), st.none() | st.integers() | st.text(st.characters(codec="utf-8")))
+)
+def test_the_quick_text_of_one_level_is_the_canonical_one(value: dict[str, str | int | None]):
+    assert canonical_flat(value) == canonical(value)

@@ -344,6 +344,20 @@ def test_a_locked_postgresql_ledger_is_worth_a_retry(postgres_home, ask):
     assert ledger.charge(ask()).new
 
 
+@pytest.mark.postgres
+def test_a_server_that_dies_at_the_commit_leaves_doubt_and_says_so(postgres_home, ask):
+    ledger = open_ledger(postgres_home)
+    ledger.grant("youth", ONE, "pilot")
+    with pytest.raises(InfrastructureFault, match="Whether the last entry was written is not known. Run the same again"):
+        with ledger.database.writing() as connection, psycopg.connect(postgres_home.ledger_url) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [connection.scalar(sql.text("SELECT pg_backend_pid()"))])
+    with pytest.raises(InfrastructureFault, match="Nothing was written"):  # the control: before the commit there is no doubt
+        with ledger.database.writing() as connection, psycopg.connect(postgres_home.ledger_url) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [connection.scalar(sql.text("SELECT pg_backend_pid()"))])
+            connection.execute(sql.text("SELECT 1"))
+    assert ledger.charge(ask()).new
+
+
 def test_an_unreachable_ledger_is_named_without_its_password(home):
     away = Home(home.path, ledger_url="postgresql://steps:hunter2@127.0.0.1:1/ledger")
     with pytest.raises(InfrastructureFault) as fault:
