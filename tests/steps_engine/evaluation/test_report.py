@@ -53,7 +53,7 @@ def test_one_seed_gives_one_evaluation(evaluation):
 def test_a_confidential_page_says_so_in_its_first_line(confidential, public):
     first = confidential.splitlines()[0]
     assert all(words in first for words in ("confidential records", "without paying", "breaks", "must stay inside"))
-    assert '<div class="warning"' in confidential
+    assert '<p class="confidential"' in confidential
     assert "must stay inside" not in public
 
 
