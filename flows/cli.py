@@ -208,13 +208,13 @@ def verify(folder: Path, key: Path | None, recompute: bool) -> Answered:
 @_answers
 def evaluate(original: Path, synthetic: tuple[Path, ...], domain: Path, page: Path | None, **asked: Any) -> Answered:
     """Compare synthetic sets with their original. For data one may look at: the answer is not private."""
-    from flows.output import terminal
+    from flows.output import comparison
     from steps_engine.evaluation.measures import Options
     from tasks.stages.compare import compare_files, find_regression
 
     options = Options(asked["classifier"], asked["cross_fit"])
     regression = find_regression(asked["model"], asked["kind"], asked["sets"])
-    return compare_files(original, synthetic, domain, options, regression, page), terminal.evaluation
+    return compare_files(original, synthetic, domain, options, regression, page), comparison.evaluation
 
 
 @main.command()

@@ -178,7 +178,7 @@ def test_the_refusal_is_also_json_for_programs(run: Run):
 
 
 def test_a_manifest_names_the_versions_of_the_pipeline_too():
-    from tasks.publishing.publication import code_facts
+    from tasks.publishing.code import code_facts
 
     named = code_facts().dependencies.keys()
     assert {"numpy", "prefect", "duckdb", "sqlalchemy"} <= named

@@ -37,8 +37,8 @@ def say(*lines: str) -> None:
     _say(*lines)
 
 
-def shown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = _table(*columns)
+def shown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: tuple[str, ...] = ()) -> None:
+    table = _table(*columns, right=right)
     for row in rows:
         _row(table, *row)
     _console.print(table)
@@ -270,44 +270,6 @@ def _tested(noise: dict[str, Any]) -> str:
 
 def decision(answer: dict[str, Any]) -> None:
     _say(f"{answer['release']} is {answer['state']}", *(answer[name] for name in ("next", "note") if answer.get(name)))
-
-
-def evaluation(answer: dict[str, Any]) -> None:
-    from steps_engine.evaluation import measures
-
-    table = _table("measure", "value", right=("value",))
-    for measure in measures.MEASURES.entries():
-        for name, value in answer[measure.name].items():
-            if isinstance(value, float):
-                _row(table, f"{measure.name} {name}", f"{value:.4g}")
-    _console.print(table)
-    if answer["regression"]:
-        _regression(answer["regression"])
-
-
-def _regression(answer: dict[str, Any]) -> None:
-    """Coefficient by coefficient, both intervals and how far they overlap."""
-    numbers = ("original", "synthetic", "overlap")
-    table = _table("coefficient", *numbers, "", right=numbers)
-    for each in answer["coefficients"]:
-        intervals = (_interval(each[name]) for name in ("original", "synthetic"))
-        _row(table, each["name"], *intervals, _share(each["overlap"]), "separated" if each["separated"] else "")
-    _say("", f"{answer['model']}   ({answer['kind']}; {answer['m']} set(s), {answer['sets']}; 95% intervals)")
-    _console.print(table)
-    mean, rest = (_share(answer[name]) for name in ("mean_overlap", "mean_overlap_without_separated"))
-    _say(f"mean overlap {mean}; without separated coefficients {rest}")
-    if not answer["between_variance_known"]:
-        _say("note: with one set the variance between sets is unknown; its intervals are too narrow")
-    if not answer["converged"]:
-        _say("note: at least one fit did not converge")
-
-
-def _share(value: float | None) -> str:
-    return "not defined" if value is None else f"{value:.3f}"
-
-
-def _interval(found: dict[str, float] | None) -> str:
-    return "not estimable" if found is None else f"{found['estimate']:,.5g} [{found['low']:,.5g}, {found['high']:,.5g}]"
 
 
 def written(answer: dict[str, Any]) -> None:

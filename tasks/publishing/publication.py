@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
-import platform
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import EvidenceBroken, SpecError
-from schemas.manifest import ChargeEntry, Code, LedgerProof, Manifest, Seeds, format_of, guarantee_of
+from schemas.manifest import ChargeEntry, LedgerProof, Manifest, Seeds, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.results import AnalysisResult
@@ -25,6 +21,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
+from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.listings import listings
 from tasks.publishing.page import make_page, view_of
@@ -40,7 +37,6 @@ from tasks.stores.public_chain import public_chain
 from tasks.stores.rotation import history_of
 from tasks.verify.bundle import holds, verify_bundle
 
-PACKAGE = "steps-release"
 PATIENCE = 60.0  # seconds to wait for another publication on this home
 
 
@@ -282,35 +278,3 @@ def published_heads(home: Home) -> list[KnownHead]:
         is_old = isinstance(manifest, Manifest1)
         heads.append(KnownHead(source, proof.head_seq, proof.head, "own" if is_old else "public"))
     return heads
-
-
-def code_facts() -> Code:
-    """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
-    declared = importlib.metadata.requires(PACKAGE) or ()
-    needed = (text for text in declared if "extra ==" not in text or 'extra == "pipeline"' in text)
-    names = (found.group() for text in needed if (found := re.match(r"[A-Za-z0-9._-]+", text)))
-    return Code(
-        package=PACKAGE,
-        version=importlib.metadata.version(PACKAGE),
-        commit=_commit(Path(__file__)),
-        python=platform.python_version(),
-        dependencies={name: importlib.metadata.version(name) for name in names} | _image(),
-    )
-
-
-def _image() -> dict[str, str]:
-    """The container image that this runs in, by its digest: whoever starts it knows that, the image itself does not."""
-    digest = os.environ.get("STEPS_IMAGE_DIGEST", "")
-    return {"container-image": digest} if re.fullmatch(r"sha256:[0-9a-f]{64}", digest) else {}
-
-
-def _commit(file: Path) -> str | None:
-    """The commit of the work tree that this file belongs to; None when it is not under version control."""
-    tracked = ["git", "ls-files", "--error-unmatch", file.name]
-    describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        run = [subprocess.run(c, cwd=file.parent, capture_output=True, text=True, timeout=20) for c in (tracked, describe)]
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    commit = run[1].stdout.strip()
-    return commit if all(done.returncode == 0 for done in run) and re.fullmatch(r"[0-9a-f]{40}(-dirty)?", commit) else None
