@@ -63,7 +63,7 @@ def said(folder: Folder) -> str:
 
 def test_the_tutorial_ends_with_a_verified_bundle(said: str, folder: Folder):
     assert said.count("everything holds") == 1
-    assert "ε = 1 charged; 3 left" in said and "nothing charged: this release existed already; 3 left" in said
+    assert "ε = 1 charged for each person; 3 left" in said and "nothing charged: this release existed already; 3 left" in said
     assert len(list(folder.bundle(NAME).glob("synthetic-*.csv"))) == 5
 
 

@@ -93,9 +93,9 @@ def test_the_picture_of_the_plan_says_which_share_it_shows(small: Small, asked: 
 @pytest.mark.parametrize(
     ("grant", "asked", "words"),
     [
-        (("1",), "epsilon: 0.5", "budget      ε = 0.5 charged; 0.5 left for small-people"),
-        (("--rho", "1"), "epsilon: 0.5", "budget      ρ = 0.125 charged for ε = 0.5; 0.875 left for small-people"),
-        (("--rho", "1"), f"rho: {RHO}", "budget      ρ = 0.02 charged for ε = 1.164 at δ = 1e-9; 0.98 left for small-people"),
+        (("1",), "epsilon: 0.5", "budget      ε = 0.5 charged for each person; 0.5 left for small-people"),
+        (("--rho", "1"), "epsilon: 0.5", "budget      ρ = 0.125 charged for ε = 0.5 for each person; 0.875 left for small-people"),
+        (("--rho", "1"), f"rho: {RHO}", "budget      ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.98 left for small-people"),
     ],
 )
 def test_the_outcome_says_what_was_charged(small: Small, steps, capsys, grant: tuple, asked: str, words: str):
@@ -149,7 +149,7 @@ def test_the_budget_s_progress_is_in_rho_and_in_the_epsilon_that_it_is(small: Sm
     granted(steps, "--rho", "0.04", "--delta", "1e-6")
     asks_rho(small, name="shown-rho")
     said = steps("run", small.release)
-    assert said.code == 0 and "ρ = 0.02 charged for ε = 1.164 at δ = 1e-9; 0.02 left for small-people" in said.out
+    assert said.code == 0 and "ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.02 left for small-people" in said.out
     spent, all_of_it = (show_nanos(int(epsilon_of(Fraction(rho), 1e-6).value * UNIT)) for rho in ("0.02", "0.04"))
     assert descriptions(last_flow_run().id)["budget-small-people"] == (
         f"ρ = 0.02 of 0.04 is spent; 0.02 is left (at δ = 1e-6: ε = {spent} spent, {all_of_it} granted)"
