@@ -29,7 +29,7 @@ from flows.runtime.distributed import discretize, synthesize
 from flows.runtime.place import home_of_run, place_of_run
 from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.task_runners import task_runner
-from schemas.errors import BudgetRefused, StepsError
+from schemas.errors import StepsError
 from schemas.spec.release import Release
 from tasks.specs import A_PERIOD, load_release, refusals_naming
 from tasks.stages.audit import must_be_current
@@ -98,17 +98,15 @@ def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
-        must_be_payable(home, planned)
         must_be_signable(home, asked)
         place.must_own_files(asked)
-        look_first(home, asked)
+        with ui_artifacts.refusals_told(home, planned):
+            must_be_payable(home, planned)
+            look_first(home, asked)
         validate(home, asked)
         cells = discretize(home, asked)
-        try:
+        with ui_artifacts.refusals_told(home, planned):
             charged = charge(home, asked, planned, cells, ui_artifacts.trail_of_run())
-        except BudgetRefused as refusal:
-            ui_artifacts.tell_refusal(home, planned, refusal)
-            raise
         ui_artifacts.show_budget(home, asked)
         tree = build(home, asked, planned, cells, charged)
         noisy = sanitize(home, asked, planned, cells, tree, charged)

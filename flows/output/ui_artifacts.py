@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -128,7 +130,17 @@ def show_budget(home: Home, release: Release) -> None:
     create_progress_artifact(percent, key=_key("budget", account.population), description=text)
 
 
-def tell_refusal(home: Home, plan: PlanReference, refusal: BudgetRefused) -> None:
+@contextmanager
+def refusals_told(home: Home, plan: PlanReference) -> Iterator[None]:
+    """What the budget refuses is told in the UI, before it ends the run."""
+    try:
+        yield
+    except BudgetRefused as refusal:
+        _tell_refusal(home, plan, refusal)
+        raise
+
+
+def _tell_refusal(home: Home, plan: PlanReference, refusal: BudgetRefused) -> None:
     """An event that automations can act on, its amounts in the measure of the budget, and a note that a person understands."""
     asked = load_plan(Store(home), plan)
     account = _account(home, asked.population)

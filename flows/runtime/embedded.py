@@ -34,8 +34,9 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
     if found := return_finished(home, asked, path):
         return found
-    with refusals_naming(path):
-        _say_what_is_read(look_first(home, asked))
+    if not os.environ.get("PREFECT_API_URL"):  # a server that is configured hears of refusals too: the flow looks
+        with refusals_naming(path):
+            _say_what_is_read(look_first(home, asked))
     must_have_room(home.folder)
     quiet(home.folder)
     log_in(home)

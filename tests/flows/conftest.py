@@ -55,6 +55,12 @@ def steps_in(small: Small) -> Callable[..., Said]:
 
 
 @pytest.fixture
+def heard_by_the_server(prefect_server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal at the door reaches Prefect where its server is configured, as a person would: by the environment."""
+    monkeypatch.setenv("PREFECT_API_URL", prefect_server.url)
+
+
+@pytest.fixture
 def steps_process(small: Small, prefect_server: PrefectServer) -> Callable[..., Said]:
     """Runs a command in a process of its own, against this session's Prefect server."""
 

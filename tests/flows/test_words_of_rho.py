@@ -94,8 +94,16 @@ def test_the_picture_of_the_plan_says_which_share_it_shows(small: Small, asked: 
     ("grant", "asked", "words"),
     [
         (("1",), "epsilon: 0.5", "budget      ε = 0.5 charged for each person; 0.5 left for small-people"),
-        (("--rho", "1"), "epsilon: 0.5", "budget      ρ = 0.125 charged for ε = 0.5 for each person; 0.875 left for small-people"),
-        (("--rho", "1"), f"rho: {RHO}", "budget      ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.98 left for small-people"),
+        (
+            ("--rho", "1"),
+            "epsilon: 0.5",
+            "budget      ρ = 0.125 charged for ε = 0.5 for each person; 0.875 left for small-people",
+        ),
+        (
+            ("--rho", "1"),
+            f"rho: {RHO}",
+            "budget      ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.98 left for small-people",
+        ),
     ],
 )
 def test_the_outcome_says_what_was_charged(small: Small, steps, capsys, grant: tuple, asked: str, words: str):
@@ -122,7 +130,7 @@ def descriptions(flow_run_id) -> dict[str, str]:
         return {each.key: each.description or "" for each in client.read_artifacts(artifact_filter=ours) if each.key}
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("heard_by_the_server")
 def test_a_release_in_rho_is_refused_and_shown_in_rho(small: Small, steps):
     granted(steps, "--rho", "0.01")
     asks_rho(small, name="refused-rho")
@@ -134,7 +142,7 @@ def test_a_release_in_rho_is_refused_and_shown_in_rho(small: Small, steps):
     assert events_about("refused-rho") == [{"measure": "zcdp", "asked": "0.02", "left": "0.01", "granted": "0.01"}]
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("heard_by_the_server")
 def test_a_pure_release_that_a_budget_in_rho_refuses_is_told_in_rho(small: Small, steps):
     granted(steps, "--rho", "0.1")
     small.write(name="refused-pure")
@@ -149,7 +157,9 @@ def test_the_budget_s_progress_is_in_rho_and_in_the_epsilon_that_it_is(small: Sm
     granted(steps, "--rho", "0.04", "--delta", "1e-6")
     asks_rho(small, name="shown-rho")
     said = steps("run", small.release)
-    assert said.code == 0 and "ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.02 left for small-people" in said.out
+    assert (
+        said.code == 0 and "ρ = 0.02 charged for ε = 1.164 at δ = 1e-9 for each person; 0.02 left for small-people" in said.out
+    )
     spent, all_of_it = (show_nanos(int(epsilon_of(Fraction(rho), 1e-6).value * UNIT)) for rho in ("0.02", "0.04"))
     assert descriptions(last_flow_run().id)["budget-small-people"] == (
         f"ρ = 0.02 of 0.04 is spent; 0.02 is left (at δ = 1e-6: ε = {spent} spent, {all_of_it} granted)"

@@ -105,7 +105,7 @@ def test_what_cannot_be_wanted_is_refused_with_its_reason():
 
 
 def test_a_budget_of_a_few_billionths_is_found_too():
-    crowd = PEOPLE.model_copy(update={"expected_rows": 10**12})
+    crowd = PEOPLE.model_copy(update={"expected_rows": 10**11})
     release = asking({"table": ("voted", "age"), "within": "12%"}, domain=crowd, rho="0.1", delta="1e-20")
     found = budget_for(release, plan_with_analyses, "voted × age")
     assert float(found.rho) < 1e-6

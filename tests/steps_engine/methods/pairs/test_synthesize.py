@@ -86,7 +86,7 @@ def misfit(structure, found, codes, weight) -> float:
 
 def test_weights_bring_the_base_nearer_to_all_pairs_and_rows_follow_the_weights():
     of = domain(3, 4, 2, 3, 2, expected_rows=5000)
-    released = made(of, counted(of, 5000))
+    released = made(of, counted(of, 5000), pairs="all")
     structure, noisy = read_measured(of, released.plan, released.tables)
     found = estimate(structure, noisy, 0, None)
     base = base_rows(structure, found, found.information(structure.tables), 20_000, SeededRandomness(1))
@@ -103,7 +103,7 @@ def test_rows_that_are_weighed_and_sampled_again_are_nearer_to_all_pairs_than_th
     for j in range(2, 14):
         copied = drawn.random(5000) < 0.4
         codes[copied, j] = codes[copied, j - 2]
-    released = made(of, count_codes(codes))
+    released = made(of, count_codes(codes), pairs="all")
     structure, noisy = read_measured(of, released.plan, released.tables)
     found, order = estimate(structure, noisy, 0, None), list(range(14))
     base = base_rows(structure, found, found.information(structure.tables), 20_000, SeededRandomness(1))

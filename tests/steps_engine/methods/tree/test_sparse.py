@@ -322,7 +322,7 @@ def test_a_million_million_cells_are_planned_within_memory_and_more_than_can_be_
     monkeypatch.undo()
     wide = domain(*[10] * 12)
     plan = make_plan(release(wide, method_spec(decomposition="tree", order=("x0", "x1"))))
-    assert sparse.is_sampled(plan) and plan.cells == 10**12 and plan.memory_bytes < 2**29
+    assert sparse.is_sampled(plan) and plan.cells == 10**12 and plan.memory_bytes < 2**30  # of the whole run
     assert not sparse.is_sampled(make_plan(release(domain(*[10] * 6), method_spec(decomposition="flat"))))
     with pytest.raises(SpecError, match="can be numbered.*cascade"):
         make_plan(release(domain(*[10] * 19), method_spec(decomposition="flat")))
