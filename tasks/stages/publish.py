@@ -18,7 +18,9 @@ def publish_release(home: Home, release: Release, plan: PlanReference, public: S
     """Publish the bundle, or find it published; the ledger consents first, and knows its manifest from here on."""
     store = Store(home)
     proof = charge_proof(store.ledger.entries(), release.name)
-    return publish(home, release, load_plan(store, plan), public, proof, seeds_of(store, release.name)).folder
+    is_there = (home.public / release.name).exists()  # and says its own rule
+    seeds = None if is_there else seeds_of(store, release.name)
+    return publish(home, release, load_plan(store, plan), public, proof, seeds).folder
 
 
 def preview_release(home: Home, release: Release, plan: PlanReference, public: Sequence[Reference]) -> Path:

@@ -14,13 +14,21 @@ STAGE = "seeds"
 
 
 def settle_seeds(store: Store, release: str) -> Seeds | None:
-    """The rule that was sealed; none where an earlier version made counts without one; otherwise this version's, sealed now."""
-    if store.find(release, STAGE) is None and store.find(release, "consistent-counts") is None:
-        store.write(release, STAGE, pa.table({"seeds": [SEEDS_1]}), tables.SEEDS, "public")
+    """The rule that was sealed; none where an earlier version made counts without one; otherwise this version's, sealed now.
+
+    A rule whose file is lost is written again: there is only this one.
+    """
+    if store.find(release, STAGE, drawn=False) is None and _may_be_settled(store, release):
+        store.write(release, STAGE, pa.table({"seeds": [SEEDS_1]}), tables.SEEDS, "public", drawn=False)
     return seeds_of(store, release)
+
+
+def _may_be_settled(store: Store, release: str) -> bool:
+    known = any(entry.details.get("stage") == STAGE for entry in store.ledger.entries(release=release))
+    return known or store.find(release, "consistent-counts", drawn=False) is None
 
 
 def seeds_of(store: Store, release: str) -> Seeds | None:
     """The rule that was sealed for a release, if one was."""
-    found = store.find(release, STAGE)
+    found = store.find(release, STAGE, drawn=False)
     return cast(Seeds, store.read(found)["seeds"][0].as_py()) if found else None

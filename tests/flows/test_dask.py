@@ -338,6 +338,7 @@ def test_without_the_setting_nothing_changes(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_bad_setting_ends_a_run_with_2_and_says_why(steps_process, small: Small, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("STEPS_DASK", "two")
+    steps_process("budget", "grant", "small-people", "1", "--why", "test")
     said = steps_process("run", small.release)
     assert said.code == 2 and "STEPS_DASK is 'two'" in said.err and said.out == ""
 
@@ -346,6 +347,7 @@ def test_a_cluster_out_of_reach_is_a_fault_of_the_infrastructure(tmp_path, monke
     import dask
 
     small = make_folder(tmp_path, rows=90)
+    steps_in(small)("budget", "grant", "small-people", "1", "--why", "test")
     monkeypatch.setenv("STEPS_DASK", "tcp://127.0.0.1:1")
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(InfrastructureFault, match="be reached"):
         run_on_cluster(write_plain_release(small, "far-1"), small.home)

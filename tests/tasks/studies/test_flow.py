@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,10 +16,20 @@ import pytest
 from click.testing import CliRunner
 
 from schemas.errors import InfrastructureFault, StepsError
+from tasks.stores.home import Home
 from tasks.studies.points import ask, compute, grid, prepare
 from tasks.studies.process_pool import ProcessPool
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def in_a_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A study with files of its own is a command's, not a worker's."""
+    from flows.runtime.place import embedded_in
+
+    with embedded_in(Home(tmp_path_factory.mktemp("home"))):
+        yield
 
 
 def command(folder: Path, repeats: int) -> list[str]:
