@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from schemas.spec.domain import Domain
 from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle
+from tasks.publishing.formats.csv import harmless
 from tasks.publishing.verdict import trusts
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet may take a cell's text for
 
 Row = Sequence[str | int | float]
 
@@ -35,16 +33,6 @@ def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
     writer.writerow(columns)
     writer.writerows([harmless(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text.getvalue().encode()
-
-
-def harmless(text: str) -> str:
-    """A text that could be read as a formula, behind an apostrophe: the sign that spreadsheets show what follows as it is.
-
-    >>> harmless("=1+1"), harmless("-9"), harmless("\uff1d1"), harmless("a-b")
-    ("'=1+1", "'-9", "'\uff1d1", 'a-b')
-    """
-    begins = unicodedata.normalize("NFKC", text).lstrip(" \ufeff")[:1]
-    return f"'{text}" if begins in FORMULA and begins else text
 
 
 def _margin_rows(margin: Margin) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.errors import SpecError
-from tasks.stages.audit import must_be_current
+from tasks.stages.audit import must_be_current_ledger
 from tasks.stages.forget import EXACT
 from tasks.stores.artifacts import Store
 from tasks.stores.entries import must_be_name
@@ -13,7 +13,7 @@ from tasks.stores.releases import CLOSED
 
 def decide(home: Home, name: str, verdict: str, who: str, why: str) -> str:
     """Record the verdict and say which state it leaves. A release that will never be published needs no exact counts."""
-    must_be_current(home)
+    must_be_current_ledger(home)
     store = Store(home)
     if verdict != "approve":
         _must_not_be_public(home, name, store.ledger.state(name))

@@ -7,7 +7,7 @@ from typing import Any
 from schemas.budget import Asked
 from schemas.identity import digest
 from tasks.publishing.publication import published_heads
-from tasks.stages.audit import must_be_current
+from tasks.stages.audit import must_be_current_ledger
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry, must_be_name
 from tasks.stores.home import Home
@@ -19,7 +19,7 @@ def grant(
     home: Home, population: str, asked: Asked, why: str, neighbours: str, unit: str, key: str | None = None
 ) -> tuple[Account, Entry | None]:
     """The account afterwards, and the entry if the grant had been made before: the same words are the same grant."""
-    must_be_current(home)
+    must_be_current_ledger(home)
     ledger = open_ledger(home)
     terms = {"why": why, "neighbours": neighbours, "unit": unit, "measure": asked.measure}
     said = digest({**terms, "nanos": asked.nanos, "delta": asked.delta})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tasks.stages.audit import must_be_current
+from tasks.stages.audit import must_be_current_ledger
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tasks.stores.people import Change, People
@@ -25,7 +25,7 @@ def remove_person(home: Home, name: str, why: str) -> tuple[Change, People]:
 
 
 def _said(home: Home, change: Change, why: str) -> tuple[Change, People]:
-    must_be_current(home)
+    must_be_current_ledger(home)
     ledger = open_ledger(home)
     change_people(ledger, change, why)
     return change, ledger.people()

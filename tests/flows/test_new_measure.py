@@ -57,7 +57,7 @@ def test_its_section_stands_on_the_page_with_its_picture_and_its_table(new_measu
     text = page.read_text()
     assert text.count("<svg") == 4 and "share of the rows that are missing" in text
     section = text.partition("<h2>Sizes &lt;of the sets&gt;")[2]
-    assert "too few, too many" in section and '<td>missing</td><td class="n">0.251</td>' in section
+    assert "too few, too many" in section and '<td>missing</td><td class="number">0.251</td>' in section
 
 
 def test_without_its_file_nobody_knows_it(evaluate, small: Small):

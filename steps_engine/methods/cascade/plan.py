@@ -53,7 +53,7 @@ class Parts:
 # beside counts, less of ρ than of ε is best spent on what is no histogram (docs/lab/currencies.md).
 PARTS = {
     PURE.name: Parts(elections=Fraction(7, 20), order=Fraction(1, 10), total=Fraction(1, 50)),
-    ZCDP.name: Parts(elections=Fraction(1, 5), order=Fraction(1, 20), total=Fraction(1, 200)),
+    ZCDP.name: Parts(elections=Fraction(1, 4), order=Fraction(1, 20), total=Fraction(1, 200)),
 }
 
 

@@ -108,6 +108,6 @@ def test_the_page_of_analyses_opens_on_a_phone_without_complaint(asked):
             each.click()
         wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, "the page scrolls sideways on a phone"
-        assert len(driver.find_elements("css selector", "details[open]")) == len(ASKED)
+        assert len(driver.find_elements("css selector", "details.card[open]")) == len(ASKED)
     finally:
         driver.quit()

@@ -24,8 +24,8 @@ from tasks.publishing.page import make_page, view_of
 from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.validate import silent_gx
-from tasks.stores import ledger as ledgers
 from tasks.stores import public_chain
+from tasks.stores import writing
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.small import RELEASE, make_small, write_records
@@ -41,7 +41,7 @@ def _fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same draws and the same day in every run, whatever the time."""
     silent_gx()
     clock = itertools.count()
-    monkeypatch.setattr(ledgers, "_now", lambda: f"{DAY}T10:00:00.{next(clock):06d}+00:00")
+    monkeypatch.setattr(writing, "_now", lambda: f"{DAY}T10:00:00.{next(clock):06d}+00:00")
     monkeypatch.setattr(publication, "_today", lambda: DAY)
 
 
