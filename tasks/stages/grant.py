@@ -19,8 +19,7 @@ def grant(
     home: Home, population: str, asked: Asked, why: str, neighbours: str, unit: str, key: str | None = None
 ) -> tuple[Account, Entry | None]:
     """The account afterwards, and the entry if the grant had been made before: the same words are the same grant."""
-    must_be_current_ledger(home)
-    ledger = open_ledger(home)
+    ledger = must_be_current_ledger(home)
     terms = {"why": why, "neighbours": neighbours, "unit": unit, "measure": asked.measure}
     said = digest({**terms, "nanos": asked.nanos, "delta": asked.delta})
     name = must_be_name("key", key) if key is not None else f"{population}:same:{said[:32]}"

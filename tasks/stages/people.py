@@ -25,7 +25,6 @@ def remove_person(home: Home, name: str, why: str) -> tuple[Change, People]:
 
 
 def _said(home: Home, change: Change, why: str) -> tuple[Change, People]:
-    must_be_current_ledger(home)
-    ledger = open_ledger(home)
+    ledger = must_be_current_ledger(home)
     change_people(ledger, change, why)
     return change, ledger.people()

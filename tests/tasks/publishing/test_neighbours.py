@@ -24,8 +24,7 @@ from tasks.publishing.page import make_page, view_of
 from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.validate import silent_gx
-from tasks.stores import public_chain
-from tasks.stores import writing
+from tasks.stores import public_chain, writing
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.small import RELEASE, make_small, write_records
