@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from schemas.plan import Draw, Plan
+from schemas.plan import Draw, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
 from steps_engine.domain.records import codes_of
@@ -23,18 +23,28 @@ from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Tot
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_LINES = 40  # of a plan; where there are more tables, those that are alike share one
+_KIND = {1: "margins", 2: "pairs", 3: "triples"}
 STRONG = 0.5  # of the information of the pair that ties an attribute to the tree: others as strong are shown beside it
 
 
 def sketch(plan: Plan) -> Sketch:
-    rows, first = [], [draw for draw in plan.draws if draw.of is not None and draw.set == plan.served[0]]
+    first = [draw for draw in plan.draws if draw.of is not None and draw.set == plan.served[0]]
+    alike: dict[object, list[tuple[LayerPlan, Draw]]] = {}
     for layer, draw in zip(plan.layers, first, strict=True):
-        nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
-        rows.append(
-            SketchRow(layer.layer, said(draw), nodes, f"{float(layer.share):.2%}", length_of(draw), layer.expected_error)
-        )
+        kind = (len(draw.tables[0]), layer.nodes, draw.cost) if len(first) > MOST_LINES and draw.tables else layer.layer
+        alike.setdefault(kind, []).append((layer, draw))
+    rows = [_line(group) for group in alike.values()]
     remark = () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
     return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remark)
+
+
+def _line(alike: list[tuple[LayerPlan, Draw]]) -> SketchRow:
+    """One table, or all that have as many cells and cost as much."""
+    (layer, draw), number = alike[0], len(alike)
+    what = said(draw) if number == 1 else f"{number} {_KIND.get(len(draw.tables[0]), 'tables')} of {layer.nodes:,} cells"
+    nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes * number:,}"
+    return SketchRow(layer.layer, what, nodes, f"{float(layer.share * number):.2%}", length_of(draw), layer.expected_error)
 
 
 def said(draw: Draw) -> str:
@@ -72,15 +82,17 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         network=_network(structure, noisy),
         pairs=pairs_of(domain, _strengths(structure, noisy)),
         standard_errors=factor,
-        warning="Sets agree with pairs of attributes. What three or more attributes have in common beyond their pairs was not "
-        "measured, and no interval knows of it.",
+        warning="Sets agree with the tables that were measured: pairs of attributes"
+        + (", and some of three or more" if any(len(table) > 2 for table in structure.tables) else "")
+        + ". What attributes have in common beyond these was not measured, and no interval knows of it.",
     )
 
 
 def _larger(structure: Structure) -> str:
     """What was measured beside pairs."""
     number = sum(len(table) > 2 for table in structure.tables)
-    return f"; and {number} larger table{'s' if number > 1 else ''}, which the release's analyses need." if number else "."
+    why = "which the release's analyses need, or in which noise was expected to be less than chance"
+    return f"; and {number} larger table{'s' if number > 1 else ''}, {why}." if number else "."
 
 
 def _strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float | None]:

@@ -16,6 +16,7 @@ from steps_engine.inference.reweighting import tables_of
 from steps_engine.methods.pairs import synthesize
 from steps_engine.methods.pairs.triples import _by_chance
 from steps_engine.methods.planning import make_plan
+from steps_engine.methods.registry import method_of
 from tests.steps_engine.methods.pairs.test_synthesize import made
 from tests.steps_engine.shapes import domain, release
 
@@ -93,3 +94,11 @@ def test_rows_are_brought_back_to_what_their_weights_had_settled_on(monkeypatch)
         both = (tables_of(each, of.sizes, pairs, even) for each in (rows, codes))
         away.append(np.mean([np.abs(a - b).sum() for a, b in zip(*both, strict=True)]))
     assert away[1] < 0.9 * away[0]
+
+
+def test_a_plan_of_hundreds_of_tables_is_told_in_a_few_lines():
+    plan = planned(domain(*[2] * 9, 3, 4, expected_rows=10**6), "4")
+    rows = method_of(plan).sketch(plan).rows
+    assert len(plan.layers) > 200 and len(rows) < 20
+    assert sum(float(row.share[:-1]) for row in rows) == pytest.approx(100, abs=0.2)
+    assert any("triples of 8 cells" in row.what for row in rows) and any("pairs of 4 cells" in row.what for row in rows)
