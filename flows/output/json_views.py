@@ -12,7 +12,7 @@ from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
 from tasks.stores.ledger import open_ledger
-from tasks.stores.releases import ReleaseState
+from tasks.stores.releases import TAKEN_BACK, ReleaseState
 
 if TYPE_CHECKING:
     from schemas.plan import Plan
@@ -203,6 +203,7 @@ def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: 
         "unit": paid.unit,
         "balance": show_nanos(ledger.account(release.domain.population).balance),
         "evaluation": str(evaluation_page(home, release.name)),
+        **({"taken_back": paid.state} if paid.state in TAKEN_BACK else {}),
     }
 
 

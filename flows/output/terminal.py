@@ -157,6 +157,8 @@ def outcome(answer: dict[str, Any]) -> None:
         f"page        {answer['page']}",
         f"evaluation  {answer['evaluation']}   (confidential: keep it inside)",
     )
+    if "taken_back" in answer:
+        _say(f"note        it was {answer['taken_back']}: {answer['folder']}/notice.html")
     if answer["charges"] > 1:
         _say(f"note        charged {answer['charges']} times: an earlier charge was burnt, its sealed draws being lost")
 

@@ -17,6 +17,7 @@ from flows.output import events, ui_artifacts
 from schemas.errors import Rejected, WaitingForApproval
 from schemas.spec.release import Release
 from tasks.stages.decide import decide
+from tasks.stages.forget import forget_exact_counts
 from tasks.stages.publish import preview_release
 from tasks.stages.references import PlanReference
 from tasks.stores.approvals import lacking
@@ -56,6 +57,7 @@ def wait_for_decision(home: Home, release: Release, plan: PlanReference, public:
         decide(home, release.name, "approve" if answer.approve else "reject", answer.who, answer.why)
     decision = ledger.decision(release.name)
     if decision is None or decision.kind == "reject":
+        forget_exact_counts(home, release)
         raise Rejected(f'release "{release.name}" was rejected: it stays charged and is never published.')
 
 

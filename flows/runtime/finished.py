@@ -20,11 +20,12 @@ from tasks.stages.plan import plan
 from tasks.stages.publish import publish_release
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
+from tasks.stores.releases import FINISHED
 
 
 def return_finished(home: Home, release: Release, path: Path) -> dict[str, Any] | None:
-    """What a run answers, if this release was evaluated before and no server wants to hear of it."""
-    if os.environ.get("PREFECT_API_URL") or open_ledger(home).state(release.name) != "evaluated":
+    """What a run answers, if this release was evaluated or taken back before and no server wants to hear of it."""
+    if os.environ.get("PREFECT_API_URL") or open_ledger(home).state(release.name) not in FINISHED:
         return None
     return fit_for_public("release", _checked_again)(home, release, path)
 

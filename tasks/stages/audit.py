@@ -14,7 +14,7 @@ from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.identity import must_be_ours
 from tasks.stores.ledger import Ledger, open_ledger
-from tasks.stores.releases import state_of
+from tasks.stores.releases import TAKEN_BACK, state_of
 from tasks.verify.bundle import verify_bundle
 
 
@@ -56,6 +56,8 @@ def _misplaced(home: Home, entries: Sequence[Entry]) -> list[str]:
         if found != entry.details["manifest_hash"]:
             lost = "missing" if found is None else "not the one that the ledger says was published"
             problems.append(f"{manifest} is {lost}. Run the release again if its publication was cut short, or restore it")
+        elif not manifest.with_name(bundle.NOTICE).is_file():
+            problems += _untold(manifest.parent, [each for each in entries if each.release == release])
     for folder in bundles(home):
         if folder.name not in known:
             state = state_of(entry for entry in entries if entry.release == folder.name)
@@ -64,6 +66,15 @@ def _misplaced(home: Home, entries: Sequence[Entry]) -> list[str]:
                 "Run it again if its publication was cut short; otherwise move the folder away, and find out who put it there"
             )
     return problems
+
+
+def _untold(folder: Path, history: Sequence[Entry]) -> list[str]:
+    """What the ledger says was taken back, where whoever has the folder is not told."""
+    state = state_of(history)
+    if state not in TAKEN_BACK:
+        return []
+    again = "withdraw {} --why TEXT" if state == "withdrawn" else "supersede {} NEW"
+    return [f"{folder} lacks its notice, though the release is {state}. Say it again: steps {again.format(folder.name)}"]
 
 
 def check_bundle(home: Home, folder: Path) -> list[str]:

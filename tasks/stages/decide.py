@@ -8,7 +8,7 @@ from tasks.stages.forget import EXACT
 from tasks.stores.artifacts import Store
 from tasks.stores.entries import must_be_name
 from tasks.stores.home import Home
-from tasks.stores.releases import CLOSED
+from tasks.stores.releases import CLOSED, UNDONE
 
 
 def decide(home: Home, name: str, verdict: str, who: str, why: str) -> str:
@@ -22,7 +22,7 @@ def decide(home: Home, name: str, verdict: str, who: str, why: str) -> str:
     else:
         store.ledger.decide(name, verdict, who, why)
     state = store.ledger.state(name)
-    if state in ("rejected", "abandoned"):
+    if state in UNDONE:
         store.forget_confidential(name, EXACT)
     return state
 

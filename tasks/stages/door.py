@@ -15,7 +15,7 @@ from tasks.reading.fitting import Look, look_at
 from tasks.stores.charging import ChargeRequest, must_be_affordable
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
-from tasks.stores.releases import state_of
+from tasks.stores.releases import FINISHED, UNDONE, state_of
 
 LARGE_EPSILON = 10
 NO_NOISE = 1e-6  # whole-number noise of this variance is 0 but once in a million draws
@@ -27,7 +27,7 @@ def look_first(home: Home, release: Release) -> Look | None:
     The charge's own transaction decides about the budget again. A release that has come to its end reads nothing: None.
     """
     ledger = open_ledger(home)
-    if state_of(ledger.entries(release=release.name)) in ("evaluated", "rejected", "abandoned"):
+    if state_of(ledger.entries(release=release.name)) in FINISHED | UNDONE:
         return None
     if not is_paid(ledger, release):
         must_say_why(release)

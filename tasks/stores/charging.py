@@ -12,7 +12,7 @@ from schemas.identity import PLAN_FORMAT
 from steps_engine.accounting.measures import MEASURES
 
 from .entries import Entry
-from .releases import current, state_of
+from .releases import UNDONE, current, state_of
 
 if TYPE_CHECKING:
     from schemas.plan import Plan
@@ -186,7 +186,7 @@ def must_be_same_release(request: ChargeRequest, history: Sequence[Entry]) -> No
 def must_not_be_undone(release: str, history: Sequence[Entry]) -> None:
     """What was rejected or abandoned stays so, whatever the data."""
     state = state_of(history)
-    if state in ("rejected", "abandoned"):
+    if state in UNDONE:
         raise SpecError(f'release "{release}" was {state}: it stays charged and is never published. Choose another name.')
 
 

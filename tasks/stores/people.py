@@ -1,8 +1,8 @@
 """Who may act on a ledger: people with a signing key each, registered by entries that approvers sign. Pure values.
 
-Once anybody is registered, grants, charges, decisions and changes of people need the signature of a person who has the role
-for it; names that an environment, an account or a form says decide nothing. One approver alone changes no people where there
-are two: whoever could would make the other eyes himself.
+Once anybody is registered, grants, charges, decisions, burns, changes of people and of the home's keys need the signature of
+a person who has the role for it; names that an environment, an account or a form says decide nothing. One approver alone changes
+no people where there are two: whoever could would make the other eyes himself.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ SIGNERS: dict[str, tuple[str, ...]] = {
     "approve": (),
     "reject": (),
     "abandon": (OPERATOR, APPROVER),
+    "burn": (OPERATOR, APPROVER),
     "withdraw": (APPROVER,),
     "supersede": (APPROVER,),
     "person": (APPROVER,),
     "anchor": (APPROVER,),
+    "home": (OPERATOR, APPROVER),
 }
 
 

@@ -38,8 +38,10 @@ _LEAVES = {
     "supersede": "superseded",
 }
 TAKEN_BACK = frozenset({"withdrawn", "superseded"})  # public, with a notice
+FINISHED = frozenset({"evaluated"}) | TAKEN_BACK  # nothing left to be done needs its records
 PUBLIC = frozenset({"published", "evaluated"}) | TAKEN_BACK
-CLOSED = frozenset({"rejected", "abandoned"}) | PUBLIC
+UNDONE = frozenset({"rejected", "abandoned"})  # charged, and never public
+CLOSED = UNDONE | PUBLIC
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,14 @@ from schemas.errors import EvidenceBroken, SpecError
 from schemas.notices import KeyHistory, KeyLink
 
 from .acts import homes, register_home
+from .entries import Draft
 from .files import disk_faults, sync_folder, write_over
 from .home import Home
 from .identity import NEXT, keys_of, make_keys, must_be_ours, public_hex, register
 from .keys import SIGNING, SIGNING_PUBLIC, make_signing_key, public_half, read_signing_key
 from .ledger import Ledger
+from .people import must_be_allowed
+from .signatures import read_signer
 
 HISTORY = "key-history.json"
 BEGUN = "replacing.json"  # which keys a replacement makes, until the ledger knows them
@@ -36,6 +39,7 @@ def history_of(ledger: Ledger) -> KeyHistory | None:
 def rotate(home: Home, ledger: Ledger, why: str, revoke: bool = False) -> KeyLink:
     """A new signing key, signed by the one before; or, where that one was revoked, by itself alone."""
     _must_say(why, "a rotation")
+    _must_be_signable(ledger)
     begun = home.keys / NEXT
     if not begun.exists():
         must_be_ours(home, ledger)
@@ -58,6 +62,7 @@ def rotate(home: Home, ledger: Ledger, why: str, revoke: bool = False) -> KeyLin
 def replace(home: Home, ledger: Ledger, why: str) -> list[str]:
     """Makes lost keys anew, and says so in the ledger. Releases under way cannot go on where a key had part in them."""
     _must_say(why, "a replacement of lost keys")
+    _must_be_signable(ledger)
     registered, found = homes(ledger), keys_of(home)
     said: dict[str, str] = registered[-1].details["keys"] if registered else {}
     lost = _begun(home) or [name for name in said if name not in found]
@@ -95,6 +100,14 @@ def write_history(home: Home, ledger: Ledger) -> None:
 def _must_say(why: str, what: str) -> None:
     if not why.strip():
         raise SpecError(f'{what} needs a reason, which the ledger keeps: --why "…"')
+
+
+def _must_be_signable(ledger: Ledger) -> None:
+    """Where people are registered: nothing is made for who may not say so. The entry's own transaction looks again."""
+    people = ledger.people()
+    if people.concerns("home"):
+        public = read_signer(ledger.key_file).public if ledger.key_file else None
+        must_be_allowed(people, Draft("home", "", None, None, ""), public)
 
 
 def _linked(

@@ -55,6 +55,17 @@ def test_a_withdrawn_release_is_said_to_be_so_everywhere(steps, tmp_path: Path):
     assert refused.code == 2 and "steps withdraw poll-2026" in refused.err
 
 
+def test_a_notice_that_is_gone_is_missed_and_said_again(steps, tmp_path: Path):
+    folder = tmp_path / "copy" / "home" / "public" / "poll-2026"
+    steps("withdraw", "poll-2026", "--why", "wrong weights")
+    assert steps("status").code == 0, "the control"
+    for name in ("notice.json", "notice.html"):
+        (folder / name).unlink()
+    said = steps("status", "--json")
+    assert said.code == 5 and "steps withdraw poll-2026" in said.json["problems"][0]
+    assert steps("withdraw", "poll-2026", "--why", "wrong weights").code == 0 == steps("status").code
+
+
 def test_what_is_not_lost_is_not_burnt(steps):
     said = steps("burn", "poll-2027", "--why", "in vain")
     assert said.code == 2 and "nothing that was paid for is lost" in said.err
@@ -67,6 +78,17 @@ def test_keys_are_rotated_and_their_history_shown(steps):
     assert "rotated by" in steps("keys", "show").out
     assert steps("keys", "replace", "--why", "in vain").code == 2
     assert steps("budget", "verify").code == 0
+
+
+def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps, tmp_path: Path):
+    key, home = tmp_path / "ada.pem", tmp_path / "copy" / "home"
+    steps("keys", "new", key)
+    assert steps("people", "add", "ada", "--role", "approver", "--key", f"{key}.pub", "--as", key).code == 0
+    before = sorted((home / "keys").iterdir())
+    refused = steps("keys", "rotate", "--why", "every year")
+    assert refused.code == 2 and "needs the signature" in refused.err and sorted((home / "keys").iterdir()) == before
+    assert steps("keys", "rotate", "--why", "every year", "--as", key).code == 0 == steps("budget", "verify").code
+    assert open_ledger(Home(home)).entries()[-1].said["signed"]["by"] == "ada"
 
 
 def test_a_backup_is_restored_elsewhere(steps, tmp_path: Path):

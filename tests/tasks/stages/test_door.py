@@ -13,6 +13,7 @@ from schemas.identity import FORMAT_3, PLAN_FORMAT, spec_hash
 from steps_engine.methods.planning import make_plan
 from tasks.specs import load_release
 from tasks.stages.door import look_first, must_be_private
+from tasks.stores.acts import withdraw
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.small import Small, drawn, make_small
@@ -124,6 +125,15 @@ def test_what_was_paid_for_under_earlier_rules_goes_on(small: Small):
 def test_a_release_that_came_to_its_end_needs_no_source(small: Small, home: Home):
     drawn(small)
     open_ledger(home).abandon("small-1", "a test")
+    without_source(small)
+    assert look_first(home, load_release(small.release)) is None
+
+
+def test_a_release_that_was_taken_back_needs_no_source_either(small: Small, home: Home):
+    drawn(small)
+    ledger = open_ledger(home)
+    ledger.publish("small-1", "a manifest")
+    withdraw(ledger, "small-1", "a test")
     without_source(small)
     assert look_first(home, load_release(small.release)) is None
 

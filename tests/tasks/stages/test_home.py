@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from flows.runtime.finished import return_finished
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
+from tasks.specs import load_release
 from tasks.stages.audit import check_ledger, must_be_current
 from tasks.stages.burn import burn
+from tasks.stages.forget import exact_counts
+from tasks.stages.take_back import withdraw
 from tasks.stages.validate import silent_gx
 from tasks.stores.acts import homes
 from tasks.stores.home import Home
@@ -184,6 +188,26 @@ def test_a_lost_set_is_no_reason_to_burn(home: Home, small: Small):
         path.unlink()
     with pytest.raises(SpecError, match="nothing that was paid for is lost"):
         burn(home, "small-1", "in vain")
+
+
+def test_what_was_rejected_from_another_home_leaves_no_exact_counts_in_this_one(home: Home, small: Small):
+    assert exact_counts(home) == ["small-1"]
+    open_ledger(home).decide("small-1", "reject", "ada", "said where its counts do not lie")
+    with pytest.raises(SpecError, match="was rejected"):
+        run_stages(home, small.release)
+    assert exact_counts(home) == []
+
+
+def test_a_release_that_was_taken_back_is_returned_without_its_source_and_says_so(home: Home, small: Small, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    run_stages(home, small.release)
+    asked = load_release(small.release)
+    assert "taken_back" not in (return_finished(home, asked, small.release) or {}), "the control"
+    withdraw(home, "small-1", "wrong weights")
+    (small.folder / "records.parquet").unlink()
+    before = open_ledger(home).head()
+    said = return_finished(home, asked, small.release)
+    assert said is not None and said["taken_back"] == "withdrawn" and open_ledger(home).head() == before
 
 
 def test_a_finished_release_whose_staging_is_gone_is_put_back_from_its_bundle(home: Home, small: Small):
