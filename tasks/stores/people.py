@@ -1,8 +1,8 @@
 """Who may act on a ledger: people with a signing key each, registered by entries that approvers sign. Pure values.
 
 Once anybody is registered, grants, charges, decisions, burns, changes of people and of the home's keys need the signature of
-a person who has the role for it; names that an environment, an account or a form says decide nothing. One approver alone changes
-no people where there are two: whoever could would make the other eyes himself.
+a person who has the role for it; names that an environment, an account or a form says decide nothing. One approver alone
+changes no people where there are two: whoever could would make the other eyes himself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from schemas.errors import SpecError
 
+from .approvals import is_approved, needs_approval, runner
 from .entries import NO_HASH, SIGNED, Draft, Entry
 from .signatures import holds, statement_of
 
@@ -67,6 +68,7 @@ class People:
     revoked: set[str] = field(default_factory=set)  # keys that were in use once
     changed: dict[str, int] = field(default_factory=dict)  # by which entry each name was last added, changed or removed
     _asked: dict[str, tuple[str, ...]] = field(default_factory=dict)  # whose approval each release needs
+    _waiting: dict[str, list[Entry]] = field(default_factory=dict)  # entries since a signed charge, until enough approved
 
     @property
     def are_registered(self) -> bool:
@@ -112,6 +114,8 @@ class People:
             if problem is not None:
                 yield f"entry {entry.seq} ({entry.kind}): {problem}"
                 return
+        if entry.kind == "publish" and entry.release in self._waiting:
+            yield f'entry {entry.seq} (publish): release "{entry.release}" was not approved as its charge asks'
         self._take(entry)
 
     def _problem(self, entry: Entry, ledger: str) -> str | None:
@@ -147,6 +151,13 @@ class People:
             asked = entry.said.get("context", {}).get("approval")
             named = asked.get("from") if isinstance(asked, dict) else None
             self._asked[entry.release or ""] = tuple(named or (APPROVER,))
+            self._waiting.pop(entry.release or "", None)
+            if needs_approval(entry) and runner(entry) is not None:
+                self._waiting[entry.release or ""] = [entry]
+        elif entry.kind in ("seal", "approve") and (since := self._waiting.get(entry.release or "")) is not None:
+            since.append(entry)
+            if entry.kind == "approve" and is_approved(since):
+                del self._waiting[entry.release or ""]
         elif entry.kind == "person":
             change = Change.of(entry.said)
             voices = self.proposed.setdefault(change, set())

@@ -211,6 +211,21 @@ def test_a_forged_entry_is_found_however_well_it_is_linked(board: As, ask, tmp_p
     assert list(people_problems([*entries[: grant.seq - 1], grant])) == []  # the control
 
 
+@pytest.mark.parametrize("approved", [0, 1, 2])
+def test_a_publication_that_too_few_approved_is_found_however_well_it_is_linked(board: As, ask, approved: int):
+    ledger = drawn(board, ask, BOARD)
+    for who in ("ada", "bo")[:approved]:
+        board(who).decide("voter-1", "approve", who, "fine")
+    entries = ledger.entries()
+    last = entries[-1]
+    written = Draft("publish", "publish:voter-1#1", "youth", "voter-1", body_of({"manifest_hash": "mine"}))
+    totals = Totals(last.granted_after, last.charged_after)
+    found = list(people_problems([*entries, link(written, last.head, totals, last.at, "root")]))
+    assert found == (
+        [] if approved == 2 else [f'entry {last.seq + 1} (publish): release "voter-1" was not approved as its charge asks']
+    )
+
+
 def test_an_administrator_who_writes_an_unsigned_grant_into_the_table_is_found_and_nothing_goes_on(home: Home, tmp_path, ask):
     key = tmp_path / "ada.pem"
     new_key(key, None)
