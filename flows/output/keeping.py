@@ -7,6 +7,7 @@ from typing import Any
 from flows.output.terminal import MOST_PROBLEMS, _say
 from schemas.notices import Notice
 from tasks.stores.acts import homes
+from tasks.stores.approvals import signer_of
 from tasks.stores.home import Home
 from tasks.stores.identity import public_hex
 from tasks.stores.keys import SIGNING, SIGNING_PUBLIC
@@ -53,7 +54,7 @@ def show_status(answer: dict[str, Any]) -> None:
 def key_history(home: Home) -> dict[str, Any]:
     """The public key, and what the ledger knows of those before."""
     changes = [(entry, entry.details["link"]) for entry in homes(open_ledger(home)) if "link" in entry.details]
-    told = [{**link, "why": entry.details["why"], "actor": entry.actor} for entry, link in changes]
+    told = [{**link, "why": entry.details["why"], "actor": signer_of(entry) or entry.actor} for entry, link in changes]
     key = public_hex(home) if (home.keys / SIGNING).exists() else None
     return {"key": key, "file": str(home.keys / SIGNING_PUBLIC), "history": told}
 

@@ -30,8 +30,6 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from tasks.stages.door import look_first
 
     asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
-    if home.key_file is not None:
-        os.environ["STEPS_KEY"] = str(home.key_file)  # the flow finds it there, as a worker's would
     if found := return_finished(home, asked, path):
         return found
     if not os.environ.get("PREFECT_API_URL"):  # a server that is configured hears of refusals too: the flow looks

@@ -79,7 +79,7 @@ def work(home: Home) -> dict[str, Any]:
     """Runs what the server asks for until it is told to stop."""
     _must_name_a_server()
     owned_by(home)  # a worker that owns nothing says so at once
-    os.environ["STEPS_HOME"] = str(home.path)
+    os.environ |= home.for_runs()
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "INFO")
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")  # a run that falls silent is noticed
     quiet(home.folder)

@@ -27,9 +27,9 @@ def required(charge: Entry) -> int:
     return int(asked["required"]) if isinstance(asked, dict) else 1
 
 
-def runner(charge: Entry) -> str | None:
-    """Who signed the charge; None: nobody was registered."""
-    return charge.said[SIGNED]["by"] if SIGNED in charge.said else None
+def signer_of(entry: Entry) -> str | None:
+    """Who signed an entry: of a charge, who runs the release. None: nobody was registered."""
+    return entry.said[SIGNED]["by"] if SIGNED in entry.said else None
 
 
 def sealed_hash(entries: Sequence[Entry]) -> str:
@@ -51,7 +51,7 @@ def is_approved(entries: Sequence[Entry]) -> bool:
     if any(entry.kind == "approve" and SIGNED not in entry.said for entry in entries):
         return True  # nobody was registered when it was written
     who = voices(entries)
-    return len(who) >= required(charge) and any(name != runner(charge) for name in who)
+    return len(who) >= required(charge) and any(name != signer_of(charge) for name in who)
 
 
 def lacking(history: Sequence[Entry]) -> str:

@@ -36,6 +36,10 @@ class Home:
             key_file=Path(key).absolute() if (key := os.environ.get("STEPS_KEY")) else None,
         )
 
+    def for_runs(self) -> dict[str, str]:
+        """The environment in which processes of a worker find this home, and whose key signs what they do."""
+        return {"STEPS_HOME": str(self.path)} | ({"STEPS_KEY": str(self.key_file)} if self.key_file else {})
+
     @property
     def folder(self) -> Path:
         return open_folder(self.path)

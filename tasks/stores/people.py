@@ -13,7 +13,7 @@ from typing import Any
 
 from schemas.errors import SpecError
 
-from .approvals import is_approved, needs_approval, runner
+from .approvals import is_approved, needs_approval, signer_of
 from .entries import NO_HASH, SIGNED, Draft, Entry
 from .signatures import holds, statement_of
 
@@ -152,7 +152,7 @@ class People:
             named = asked.get("from") if isinstance(asked, dict) else None
             self._asked[entry.release or ""] = tuple(named or (APPROVER,))
             self._waiting.pop(entry.release or "", None)
-            if needs_approval(entry) and runner(entry) is not None:
+            if needs_approval(entry) and signer_of(entry) is not None:
                 self._waiting[entry.release or ""] = [entry]
         elif entry.kind in ("seal", "approve") and (since := self._waiting.get(entry.release or "")) is not None:
             since.append(entry)

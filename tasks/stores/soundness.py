@@ -39,7 +39,8 @@ def anchor_problems(length: int, anchor: Anchor, anchored: Sequence[Head]) -> It
     last = max((seq for seq, _ in anchored), default=0)
     if last >= length - 1:
         return
-    new = 'If it was lost or moved on purpose, begin a new one: steps budget anchor --why "…"'
+    shared = "Does STEPS_ANCHOR name the one that all who write to this ledger share?"
+    new = f'{shared} If it was lost or moved on purpose, begin a new one: steps budget anchor --why "…"'
     if not anchored:
         yield f"the anchor {anchor.path} is missing or empty, though the ledger has {length} entries. {new}"
     else:

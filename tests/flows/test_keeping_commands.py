@@ -50,6 +50,9 @@ def test_a_withdrawn_release_is_said_to_be_so_everywhere(steps, tmp_path: Path):
     assert steps("show", "poll-2026", "--json").json["notices"][0].endswith("wrong weights")
     verified = steps("verify", tmp_path / "copy" / "home" / "public" / "poll-2026", "--json")
     assert verified.code == 0 and any("was withdrawn on" in note for note in verified.json["notes"])
+    key = tmp_path / "copy" / "home" / "keys" / "signing-key.pub"
+    shown = steps("verify", tmp_path / "copy" / "home" / "public" / "poll-2026", "--key", key).out
+    assert "was withdrawn on" in shown and "not established" not in shown, "a notice takes nothing from the signer's name"
     assert steps("supersede", "poll-2026", "poll-2027").code == 2, "what is not public takes nobody's place"
     refused = steps("abandon", "poll-2026")
     assert refused.code == 2 and "steps withdraw poll-2026" in refused.err
@@ -89,6 +92,7 @@ def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps
     assert refused.code == 2 and "needs the signature" in refused.err and sorted((home / "keys").iterdir()) == before
     assert steps("keys", "rotate", "--why", "every year", "--as", key).code == 0 == steps("budget", "verify").code
     assert open_ledger(Home(home)).entries()[-1].said["signed"]["by"] == "ada"
+    assert steps("keys", "show", "--json").json["history"][0]["actor"] == "ada"
 
 
 def test_a_backup_is_restored_elsewhere(steps, tmp_path: Path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.runtime import serving
 from flows.runtime.prefect_settings import log_in
 from schemas.errors import EvidenceBroken, NotOwned, StepsError
 from tasks.stores.home import Home
@@ -20,6 +21,18 @@ def test_the_login_is_made_once_and_is_long(tmp_path: Path):
     name, _, password = server_login(home).partition(":")
     assert name == "steps" and len(password) >= 43
     assert server_login(home) == server_login(home) != server_login(other)
+
+
+def test_runs_of_a_worker_sign_with_the_key_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    given = Home(tmp_path / "home", key_file=tmp_path / "night.pem")
+    for name in ("STEPS_HOME", "STEPS_KEY", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    monkeypatch.setattr(serving, "owned_by", lambda home: None)
+    monkeypatch.setattr(serving, "quiet", lambda folder: pytest.fail("here its runs would begin"))
+    with pytest.raises(pytest.fail.Exception, match="would begin"):
+        serving.work(given)
+    assert Home.from_environment() == given
 
 
 def test_a_login_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path):
