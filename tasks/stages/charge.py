@@ -100,6 +100,7 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
         store.forget(cells)
         raise
     register(home, store.ledger)
+    must_be_ours(home, store.ledger)  # of two homes that register at once, one draws
     return ChargedPlan(planned, paid.new, paid.attempt, _Till.CHARGED)
 
 
