@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -53,6 +59,58 @@ def test_a_withdrawn_release_is_said_to_be_so_everywhere(steps, tmp_path: Path):
     assert steps("supersede", "poll-2026", "poll-2027").code == 2, "what is not public takes nobody's place"
     refused = steps("abandon", "poll-2026")
     assert refused.code == 2 and "steps withdraw poll-2026" in refused.err
+
+
+class Listening(BaseHTTPRequestHandler):
+    """Takes what is posted to it, as Prefect's server takes events."""
+
+    heard: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        self.heard.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.send_response(204)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def configured(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[None]:
+    """As a shell with PREFECT_API_URL has it; Prefect has read its settings already in this process."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{port}/api")
+    with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{port}/api"}):
+        yield
+
+
+def test_a_configured_server_hears_of_a_withdrawal_once(steps, monkeypatch: pytest.MonkeyPatch):
+    server = HTTPServer(("127.0.0.1", 0), Listening)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Listening.heard.clear()
+    with configured(monkeypatch, server.server_port):
+        assert steps("withdraw", "nobody", "--why", "in vain").code == 2 and Listening.heard == []
+        for _ in range(2):
+            said = steps("withdraw", "poll-2026", "--why", "wrong weights")
+            assert said.code == 0 and said.err == ""
+    server.shutdown()
+    server.server_close()
+    ((path, (event,)),) = Listening.heard
+    assert path == "/api/events" and event["event"] == "steps.release.withdrawn"
+    assert event["resource"]["prefect.resource.id"] == "steps.release.poll-2026"
+    assert event["payload"] == {"text": "poll-2026 is withdrawn. See: steps show poll-2026"}
+
+
+def test_a_server_out_of_reach_keeps_nobody_from_withdrawing(steps, monkeypatch: pytest.MonkeyPatch):
+    with configured(monkeypatch, 9):
+        said = steps("withdraw", "poll-2026", "--why", "wrong weights", "--json")
+    assert said.code == 0 and said.json["withdrawn"]["why"] == "wrong weights"
+    assert "this is done; Prefect's server could not be told" in said.err
+    assert steps("show", "poll-2026", "--json").json["state"] == "withdrawn"
 
 
 def test_what_is_not_lost_is_not_burnt(steps):
