@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -103,6 +104,17 @@ def test_a_configured_server_hears_of_a_withdrawal_once(steps, monkeypatch: pyte
     assert path == "/api/events" and event["event"] == "steps.release.withdrawn"
     assert event["resource"]["prefect.resource.id"] == "steps.release.poll-2026"
     assert event["payload"] == {"text": "poll-2026 is withdrawn. See: steps show poll-2026"}
+
+
+def test_a_superseded_release_is_told_as_withdrawn_and_other_entries_are_not(published: Path):
+    from flows.output.events import tell_entry
+
+    entry = open_ledger(Home(published / "home")).entries(release="poll-2026")[0]
+    told: list[tuple[str, ...]] = []
+    for kind in ("supersede", "seal"):
+        tell_entry(replace(entry, kind=kind), "", by=lambda *words: told.append(words))
+    ((event, about, name, text),) = told
+    assert (event, about, name) == ("release.withdrawn", "release", "poll-2026") and "is superseded" in text
 
 
 def test_a_server_out_of_reach_keeps_nobody_from_withdrawing(steps, monkeypatch: pytest.MonkeyPatch):
