@@ -4,17 +4,21 @@ anything does not hold, and tells which budgets do not cover what is scheduled.
 
 from __future__ import annotations
 
+import datetime
+
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
-from flows.output import events
+from flows.output import events, ui_artifacts
+from flows.output.forecast import describe
 from flows.runtime.boundary import fit_for_public
 from flows.runtime.place import home_of_run, is_embedded, place_of_run
 from flows.runtime.scheduled import releases_due
 from flows.runtime.stages import NOTHING_KEPT, stage
+from flows.runtime.timetable import by_server
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
-from tasks.stages.foresee import needs
+from tasks.stages.foresee import forecast, needs
 from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
@@ -50,7 +54,10 @@ def _audit(home: Home) -> dict[str, object]:
 
 
 def _foresee(home: Home) -> None:
-    """Tells of every budget that does not cover what the server has scheduled."""
+    """Tells of every budget that does not cover what the server has scheduled, and shows when each runs dry."""
     for need in needs(home, releases_due(place_of_run())):
         if need.is_short:
             events.tell_low_balance(need)
+    now = datetime.datetime.now(datetime.UTC)
+    table = by_server(home, now)
+    ui_artifacts.show_forecast(describe(forecast(home, table.due), table.source, table.unread, now))

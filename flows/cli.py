@@ -8,16 +8,18 @@ from typing import Any
 
 import click
 
-from flows.commands import keeping, people, server, taking_back
+from flows.commands import foreseeing, keeping, people, server, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
+from flows.commands.answers import version as _version
 from flows.commands.answers import wishes as _wishes
 from schemas.errors import SpecError
 
 
 @click.group()
 @_wishes
+@_version
 def main() -> None:
     """Release differentially private synthetic microdata, within a budget that cannot be overspent."""
     gc.set_threshold(10_000, 10, 10)  # commands import much that stays: looking through it again and again took a tenth
@@ -61,6 +63,9 @@ def run(release: Path, period: str | None) -> Answered:
 @_wishes
 def budget() -> None:
     """Grants and charges per population."""
+
+
+budget.add_command(foreseeing.forecast)
 
 
 @budget.command()

@@ -41,11 +41,28 @@ def _wish(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 def wishes(command: Callable[P, R]) -> Callable[P, R]:
     """--home, --json and --as, before or after the command's name."""
-    wish = functools.partial(click.option, callback=_wish, expose_value=False)
+    wish = functools.partial(click.option, callback=_wish, expose_value=False, is_eager=True)
     at = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
     as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
     signer = wish("--as", "signer", metavar="FILE", help="Whose private key signs (or STEPS_KEY).")
     return at(as_json(signer(command)))
+
+
+def version(command: Callable[P, R]) -> Callable[P, R]:
+    """--version, as text or with --json: package, version and, in a work tree, the commit."""
+
+    def tell(context: click.Context, _: click.Parameter, asked: bool) -> None:
+        if not asked:
+            return
+        from tasks.publishing.code import version_facts
+
+        facts = version_facts()
+        commit = f" (commit {facts['commit']})" if facts["commit"] else ""
+        as_json = context.ensure_object(Wishes).as_json
+        click.echo(json.dumps(facts) if as_json else f"{facts['package']} {facts['version']}{commit}")
+        context.exit()
+
+    return click.option("--version", is_flag=True, expose_value=False, callback=tell, help="Which version this is.")(command)
 
 
 def answers(command: Callable[P, Answered]) -> Callable[P, None]:

@@ -14,9 +14,11 @@ from flows.commands.answers import Answered, answers, home
 def withdraw(name: str, why: str) -> Answered:
     """Take back release NAME, which is public. Its bundle stays, with a signed notice; it stays charged."""
     from flows.output import keeping
+    from flows.runtime.telling import server_told
     from tasks.stages.take_back import withdraw as take_back
 
-    return keeping.notice(take_back(home(), name, why)), keeping.show_notice
+    with server_told(place := home(), name):
+        return keeping.notice(take_back(place, name, why)), keeping.show_notice
 
 
 @click.command()
@@ -26,9 +28,11 @@ def withdraw(name: str, why: str) -> Answered:
 def supersede(old: str, new: str) -> Answered:
     """Say that release NEW takes the place of OLD. Both are public; OLD gets a signed notice."""
     from flows.output import keeping
+    from flows.runtime.telling import server_told
     from tasks.stages.take_back import supersede as take_back
 
-    return keeping.notice(take_back(home(), old, new)), keeping.show_notice
+    with server_told(place := home(), old):
+        return keeping.notice(take_back(place, old, new)), keeping.show_notice
 
 
 @click.command()
@@ -38,9 +42,11 @@ def supersede(old: str, new: str) -> Answered:
 def burn(name: str, why: str) -> Answered:
     """Give up the charge of release NAME, whose sealed draw is lost for good. Running it again needs a new charge."""
     from flows.output import terminal
+    from flows.runtime.telling import server_told
     from tasks.stages.burn import burn as give_up
 
-    left = {"release": name, "state": give_up(home(), name, why)}
+    with server_told(place := home(), name):
+        left = {"release": name, "state": give_up(place, name, why)}
     return left | {"next": f"run it again to pay and draw anew, or: steps abandon {name}"}, terminal.decision
 
 

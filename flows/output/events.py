@@ -5,7 +5,7 @@
 | steps.release.charged | the budget was charged | measure, amount, left |
 | steps.release.published | the bundle is public | |
 | steps.release.burnt | a charge is void, its draws being lost | |
-| steps.release.withdrawn | what was public is withdrawn | |
+| steps.release.withdrawn | what was public is withdrawn or superseded | |
 | steps.release.waiting | a person has to decide | |
 | steps.release.refused | running again gives the same answer | kind |
 | steps.release.failed | running again may help | kind |
@@ -18,11 +18,12 @@ Each has a `text` for people: what happened, and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from prefect import runtime
-from prefect.events import emit_event
+from prefect import get_client, runtime
+from prefect.events import Event, emit_event
 
 from schemas.budget import show_nanos
 from schemas.errors import (
@@ -42,19 +43,32 @@ from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 
 LONGEST = 2_000  # characters of a text
+PATIENCE = 5.0  # seconds for a server to take an event
 SAME_AGAIN = (SpecError, BudgetRefused, DataInvalid, EvidenceBroken)
 DONE = {
     "charge": ("charged", "{release} was charged to {population}."),
     "publish": ("published", "{release} is published."),
     "burn": ("burnt", "{release}: its draws are lost and its charge is void. See: steps show {release}"),
     "withdraw": ("withdrawn", "{release} is withdrawn. See: steps show {release}"),
+    "supersede": ("withdrawn", "{release} is superseded: another takes its place. See: steps show {release}"),
 }
 
 
 def tell(event: str, about: str, name: str, text: str, **payload: str) -> None:
     """Emits `steps.EVENT` about a release, a population or a worker; the run that tells it is added by Prefect."""
+    emit_event(**_saying(event, about, name, text, payload))
+
+
+def post(event: str, about: str, name: str, text: str, **payload: str) -> None:
+    """The same outside a run: the server has the event when this returns, and fails if it cannot be reached."""
+    said = Event(**_saying(event, about, name, text, payload)).model_dump(mode="json")
+    with get_client(sync_client=True, httpx_settings={"timeout": PATIENCE}) as client:
+        client.request("POST", "/events", json=[said])
+
+
+def _saying(event: str, about: str, name: str, text: str, payload: dict[str, str]) -> dict[str, Any]:
     resource = {"prefect.resource.id": f"steps.{about}.{name}", "prefect.resource.name": name}
-    emit_event(event=f"steps.{event}", resource=resource, payload={**payload, "text": text[:LONGEST]})
+    return {"event": f"steps.{event}", "resource": resource, "payload": {**payload, "text": text[:LONGEST]}}
 
 
 @contextmanager
@@ -69,7 +83,7 @@ def told_from_ledger(home: Home, release: Release) -> Iterator[None]:
                 tell_entry(entry, release.domain.population)
 
 
-def tell_entry(entry: Entry, population: str) -> None:
+def tell_entry(entry: Entry, population: str, by: Callable[..., None] = tell) -> None:
     """What an entry of a release says, where others may want to know."""
     if entry.kind not in DONE:
         return
@@ -79,7 +93,7 @@ def tell_entry(entry: Entry, population: str) -> None:
     if entry.kind == "charge":
         left = show_nanos(entry.granted_after - entry.charged_after)
         paid = {"measure": entry.measure or "pure", "amount": show_nanos(entry.amount), "left": left}
-    tell(f"release.{event}", "release", release, text.format(release=release, population=population), **paid)
+    by(f"release.{event}", "release", release, text.format(release=release, population=population), **paid)
 
 
 def tell_waiting(release: str, what_to_do: str) -> None:

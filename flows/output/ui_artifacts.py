@@ -18,7 +18,7 @@ from prefect.artifacts import (
 )
 from prefect.events import emit_event
 
-from flows.output import json_views
+from flows.output import forecast, json_views
 from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
 from schemas.errors import BudgetRefused
@@ -62,6 +62,12 @@ def ask_for_signatures(name: str, folder: Path, who: str) -> None:
         "The run goes on by itself where PREFECT_API_URL is set; otherwise resume it here afterwards."
     )
     create_markdown_artifact(text, key=_key("approval", name), description=f"who has to approve {name}, and how")
+
+
+def show_forecast(foreseen: dict[str, Any]) -> None:
+    """What the schedules will ask of each budget, and when it runs dry."""
+    rows = [forecast.row(each) for each in foreseen["populations"]]
+    create_table_artifact(rows, key="budget-forecast", description="what the schedules ask, and when budgets run dry")
 
 
 def show_plan(home: Home, plan: PlanReference) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
 from prefect import get_client
@@ -12,10 +13,15 @@ from flows.runtime.place import Place
 from schemas.errors import StepsError
 from schemas.spec.release import Release
 from tasks.specs import load_release
+from tasks.stages.foresee import Due
 
 
 def releases_due(place: Place) -> list[Release]:
     """Prefect schedules at least three runs of every deployment ahead; what cannot be read is told when it is due."""
+    return [each.release for each in runs_due(place)]
+
+
+def runs_due(place: Place) -> list[Due]:
     scheduled = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
     ours = FlowFilter.model_validate({"name": {"any_": ["release"]}})
     with get_client(sync_client=True) as client:
@@ -23,10 +29,11 @@ def releases_due(place: Place) -> list[Release]:
     return list(_readable(place, runs))
 
 
-def _readable(place: Place, runs: list[FlowRun]) -> Iterator[Release]:
+def _readable(place: Place, runs: list[FlowRun]) -> Iterator[Due]:
     for run in runs:
         try:
             path = place.release_file(str(run.parameters.get("release", "")))
-            yield load_release(path, run.parameters.get("period"), run.expected_start_time)
+            at = run.expected_start_time or datetime.datetime.now(datetime.UTC)
+            yield Due(load_release(path, run.parameters.get("period"), at), at)
         except StepsError:
             continue

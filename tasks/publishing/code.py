@@ -8,14 +8,23 @@ import platform
 import re
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from schemas.manifest import Code
+if TYPE_CHECKING:
+    from schemas.manifest import Code
 
 PACKAGE = "steps-release"
 
 
+def version_facts() -> dict[str, str | None]:
+    """Which program this is: what `steps --version` tells, and must tell at once."""
+    return {"package": PACKAGE, "version": importlib.metadata.version(PACKAGE), "commit": _commit(Path(__file__))}
+
+
 def code_facts() -> Code:
     """Versions of this program and of what it runs on; no name of a machine, a user or a path."""
+    from schemas.manifest import Code
+
     declared = importlib.metadata.requires(PACKAGE) or ()
     needed = (text for text in declared if "extra ==" not in text or 'extra == "pipeline"' in text)
     names = (found.group() for text in needed if (found := re.match(r"[A-Za-z0-9._-]+", text)))

@@ -1,9 +1,12 @@
-"""Foresee: what releases that are due will ask of each population, against what is left."""
+"""Foresee: what releases that are due will ask of each population, against what is left, and when that is not enough."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 from schemas.budget import UNIT, show_nanos
 from schemas.spec.release import Release
@@ -35,6 +38,68 @@ class Need:
             f'population "{self.population}": {symbol} = {show_nanos(self.needed)} is scheduled ({", ".join(self.releases)}), '
             f"{show_nanos(self.left)} is left. Extend the grant, or take releases off the schedule."
         )
+
+
+class Due(NamedTuple):
+    """A release, and when a schedule runs it."""
+
+    release: Release
+    at: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that will pay; `cost` None: it has no price in the measure of the budget, and will be refused."""
+
+    release: str
+    due: datetime.datetime
+    cost: int | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A population's runs in the order in which they are due, and how far its balance goes."""
+
+    population: str
+    measure: str
+    balance: int
+    granted: bool
+    runs: tuple[Run, ...]
+
+    @property
+    def left(self) -> list[int]:
+        """What would be left after each run, were all of them paid; below zero: not covered."""
+        return [self.balance - spent for spent in accumulate(run.cost or 0 for run in self.runs)]
+
+    @property
+    def covers(self) -> int:
+        """How many runs are paid before one is not covered."""
+        paid = [run.cost is not None for run, left in zip(self.runs, self.left, strict=True) if left >= 0]
+        return sum(paid)
+
+    @property
+    def dry_on(self) -> datetime.datetime | None:
+        """When the first run is due that the balance does not cover."""
+        return next((run.due for run, left in zip(self.runs, self.left, strict=True) if left < 0), None)
+
+
+def forecast(home: Home, due: Iterable[Due]) -> list[Outlook]:
+    """Of each population that has a grant or a run that is due. What is paid already asks nothing, a name is paid once."""
+    ledger = open_ledger(home)
+    accounts = {account.population: account for account in ledger.accounts()}
+    seen = {release.name for release in ledger.releases()}
+    paying: dict[str, list[Due]] = {population: [] for population in accounts}
+    for each in sorted(due, key=lambda each: each.at):
+        if each.release.name not in seen:
+            seen.add(each.release.name)
+            paying.setdefault(each.release.domain.population, []).append(each)
+    return [_outlook(name, runs, accounts.get(name)) for name, runs in paying.items()]
+
+
+def _outlook(population: str, due: list[Due], account: Account | None) -> Outlook:
+    measure = account.measure if account else due[0].release.spec.privacy.measure
+    runs = (Run(each.release.name, each.at, _cost(each.release, measure)) for each in due)
+    return Outlook(population, measure, account.balance if account else 0, account is not None, tuple(runs))
 
 
 def needs(home: Home, due: Iterable[Release]) -> list[Need]:

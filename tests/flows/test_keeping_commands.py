@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -67,6 +74,69 @@ def test_a_notice_that_is_gone_is_missed_and_said_again(steps, tmp_path: Path):
     said = steps("status", "--json")
     assert said.code == 5 and "steps withdraw poll-2026" in said.json["problems"][0]
     assert steps("withdraw", "poll-2026", "--why", "wrong weights").code == 0 == steps("status").code
+
+
+class Listening(BaseHTTPRequestHandler):
+    """Takes what is posted to it, as Prefect's server takes events."""
+
+    heard: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        self.heard.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.send_response(204)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def configured(monkeypatch: pytest.MonkeyPatch, port: int) -> Iterator[None]:
+    """As a shell with PREFECT_API_URL has it; Prefect has read its settings already in this process."""
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{port}/api")
+    with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{port}/api"}):
+        yield
+
+
+def test_a_configured_server_hears_of_a_withdrawal_once(steps, monkeypatch: pytest.MonkeyPatch):
+    server = HTTPServer(("127.0.0.1", 0), Listening)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Listening.heard.clear()
+    with configured(monkeypatch, server.server_port):
+        assert steps("withdraw", "nobody", "--why", "in vain").code == 2 and Listening.heard == []
+        for _ in range(2):
+            said = steps("withdraw", "poll-2026", "--why", "wrong weights")
+            assert said.code == 0 and said.err == ""
+    server.shutdown()
+    server.server_close()
+    ((path, (event,)),) = Listening.heard
+    assert path == "/api/events" and event["event"] == "steps.release.withdrawn"
+    assert event["resource"]["prefect.resource.id"] == "steps.release.poll-2026"
+    assert event["payload"] == {"text": "poll-2026 is withdrawn. See: steps show poll-2026"}
+
+
+def test_a_superseded_release_is_told_as_withdrawn_and_other_entries_are_not(published: Path):
+    from flows.output.events import tell_entry
+
+    entry = open_ledger(Home(published / "home")).entries(release="poll-2026")[0]
+    told: list[tuple[str, ...]] = []
+    for kind in ("supersede", "seal"):
+        tell_entry(replace(entry, kind=kind), "", by=lambda *words: told.append(words))
+    ((event, about, name, text),) = told
+    assert (event, about, name) == ("release.withdrawn", "release", "poll-2026") and "is superseded" in text
+
+
+def test_a_server_out_of_reach_keeps_nobody_from_withdrawing(steps, monkeypatch: pytest.MonkeyPatch):
+    with configured(monkeypatch, 9):
+        said = steps("withdraw", "poll-2026", "--why", "wrong weights", "--json")
+    assert said.code == 0 and said.json["withdrawn"]["why"] == "wrong weights"
+    assert "this is done; Prefect's server could not be told" in said.err
+    assert steps("show", "poll-2026", "--json").json["state"] == "withdrawn"
 
 
 def test_what_is_not_lost_is_not_burnt(steps):

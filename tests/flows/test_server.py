@@ -239,6 +239,15 @@ def test_a_release_tells_what_it_did_and_nothing_confidential(ui: Ui, by_worker:
     assert leaks(ui.small.home / "prefect") == []
 
 
+def test_a_withdrawal_by_command_reaches_the_server(ui: Ui):
+    ui.wait(ui.start("taken-back"), "Completed")
+    said = ui.steps("withdraw", "taken-back", "--why", "wrong weights", "--json")
+    assert said.returncode == 0 and "could not be told" not in said.stderr
+    (told,) = until(lambda: events(ui, "steps.release.withdrawn"))
+    assert told["resource"]["prefect.resource.id"] == "steps.release.taken-back"
+    assert told["payload"] == {"text": "taken-back is withdrawn. See: steps show taken-back"}
+
+
 def test_a_refused_release_pauses_its_deployment_and_a_person_is_told(ui: Ui, heard: tuple[str, list[str]]):
     flow = ui.ask("/flows/", {"name": "release"})["id"]
     name = ui.write("too-much", epsilon="50")
@@ -250,6 +259,13 @@ def test_a_refused_release_pauses_its_deployment_and_a_person_is_told(ui: Ui, he
     ui.wait(audit, "Completed")
     (low,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: low balance")])
     assert 'population "small-people": ε = 50 is scheduled (too-much)' in low
+    shown = ui.ask("/artifacts/latest/filter", {"artifacts": {"key": {"any_": ["budget-forecast"]}}})
+    (row,) = [each for each in json.loads(shown[0]["data"]) if each["population"] == "small-people"]
+    foreseen = json.loads(ui.steps("budget", "forecast", "--json").stdout)
+    (forecast,) = [each for each in foreseen["populations"] if each["population"] == "small-people"]
+    (due,) = [run for run in forecast["runs"] if run["release"] == "too-much"]
+    assert foreseen["schedule"] == f"Prefect's server at {ui.address}/api" and due["cost"] == "50"
+    assert forecast["dry_on"] == due["due"] and row["runs dry"] == due["due"][:10]
     assert "asks ε=50" in ui.wait(ui.run(deployment), "Failed")["state"]["message"]
     assert until(lambda: ui.ask(f"/deployments/{deployment}")["paused"])
     (told,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: refused")])

@@ -52,6 +52,16 @@ def test_looking_into_the_ledger_imports_nothing_heavy(small: Small, steps, word
     assert imported(small.home, *words) == []
 
 
+def test_the_version_is_told_at_once_with_the_commit_where_it_is_known(small: Small, steps):
+    assert imported(small.home, "--version") == []
+    facts = steps("--version", "--json").json
+    assert facts == steps("--json", "--version").json and facts["package"] == "steps-release"
+    said = steps("--version")
+    assert said.code == 0 and said.out.startswith(f"steps-release {facts['version']}")
+    assert facts["commit"] is None or f"(commit {facts['commit']})" in said.out
+    assert not small.home.exists(), "nothing is left behind"
+
+
 def test_an_import_that_crept_in_would_be_seen(small: Small, steps):
     steps("budget", "grant", "small-people", "1", "--why", "a test")
     assert imported(small.home, "budget", "show", before="import numpy\n") == ["numpy"]

@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import EvidenceBroken, InfrastructureFault
-from tasks.publishing import bundle
-from tasks.publishing import publication as publishing
+from tasks.publishing import bundle, code
 from tasks.publishing.publication import charge_proof, preview, publish, published_heads
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.home import Home
@@ -269,17 +268,17 @@ def test_a_proof_hides_later_entries_and_still_leads_to_the_head(made):
 def test_the_commit_is_that_of_the_program_not_of_whoever_contains_it(tmp_path):
     file = tmp_path / "program.py"
     file.write_text("")
-    assert publishing._commit(file) is None
+    assert code._commit(file) is None
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "t"], check=True)
-    assert publishing._commit(file) is None  # in somebody's repository, but not part of it
+    assert code._commit(file) is None  # in somebody's repository, but not part of it
     subprocess.run([*git, "add", "program.py"], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "t"], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert publishing._commit(file) == head
+    assert code._commit(file) == head
     file.write_text("changed")
-    assert publishing._commit(file) == f"{head}-dirty"
+    assert code._commit(file) == f"{head}-dirty"
 
 
 KILLED = """

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tasks.specs import load_release
-from tasks.stages.foresee import needs
+from tasks.stages.foresee import Due, forecast, needs
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
 from tests.flows.small import Small, make_small
@@ -62,3 +63,35 @@ def test_a_budget_in_rho_is_asked_in_rho(small: Small, home: Home, ledger: Ledge
     ledger.grant("small-people", UNIT, "a test", measure="zcdp", delta="1e-9")
     (need,) = needs(home, due(small, "a", epsilon="1"))
     assert need.needed == UNIT // 2 and "ρ = 0.5 is scheduled" in need.text
+
+
+def on(small: Small, *names: str, epsilon: str = "0.5") -> list[Due]:
+    """Due on the first, second … of a month, given in the other order."""
+    days = [
+        Due(release, datetime(2027, 1, day, tzinfo=UTC)) for day, release in enumerate(due(small, *names, epsilon=epsilon), 1)
+    ]
+    return days[::-1]
+
+
+def test_a_budget_runs_dry_with_the_first_run_that_it_does_not_cover(small: Small, home: Home, ledger: Ledger):
+    ledger.grant("small-people", UNIT, "a test")
+    (enough,) = forecast(home, on(small, "a", "b"))
+    assert (enough.covers, enough.dry_on, enough.left) == (2, None, [UNIT // 2, 0]), "to the last of it is covered"
+    (short,) = forecast(home, on(small, "a", "a", "b", "c"))
+    assert [run.release for run in short.runs] == ["a", "b", "c"] and short.runs[0].due.day == 1, "a name is paid once"
+    assert (short.covers, short.dry_on) == (2, datetime(2027, 1, 4, tzinfo=UTC))
+
+
+def test_a_population_without_a_schedule_or_without_a_grant_is_listed(small: Small, home: Home, ledger: Ledger):
+    ledger.grant("others", UNIT, "a test")
+    idle, ungranted = forecast(home, on(small, "a"))
+    assert (idle.population, idle.runs, idle.dry_on) == ("others", (), None)
+    assert (ungranted.granted, ungranted.covers, ungranted.dry_on) == (False, 0, datetime(2027, 1, 1, tzinfo=UTC))
+
+
+def test_what_has_no_price_in_the_budget_is_told_and_pays_nothing(small: Small, home: Home, ledger: Ledger):
+    ledger.grant("small-people", UNIT, "a test")
+    text = small.write().read_text().replace("{epsilon: 0.5}", "{rho: 0.1, delta: 1e-9}")
+    small.release.write_text(text)
+    (outlook,) = forecast(home, [Due(load_release(small.release), datetime(2027, 1, 1, tzinfo=UTC))])
+    assert outlook.runs[0].cost is None and (outlook.covers, outlook.dry_on) == (0, None)
