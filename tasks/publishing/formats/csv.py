@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from tasks.publishing.formats import BundleFormat
 
-_FORMULA = re.compile(r"[=+\-@＝＋－＠]")  # a spreadsheet takes full-width signs for the narrow ones
+# A spreadsheet takes full-width signs for the narrow ones, and skips what is white.
+_FORMULA = re.compile(r"[\s\ufeff]*[=+\-@＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
