@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"\s*([^\W\d]\w*|[01]|[-+:*~()])")
 _FACTOR = re.compile(r"\bC\s*\(\s*([^\W\d]\w*)")
 MOST_COEFFICIENTS = 2_000
-INTERCEPT = "Intercept"  # as formulaic names it
+INTERCEPT = "Intercept"  # as patsy names it
 _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm
 _SURE = 1e-6  # p(1 − p) below which a row no longer tells coefficients apart
 
