@@ -100,7 +100,8 @@ def paying(
         return Triples()
     cost = float(allowance.total) / len(allowance.served)
     found = triples(domain, allowance, cost, float(divided.margins))
-    return replace(found, tables=tuple(table for table in found.tables if table not in declared))
+    undeclared = tuple(table for table in found.tables if table not in declared)
+    return replace(found, tables=undeclared) if undeclared else Triples()
 
 
 def untold(pairs: Sequence[Table], declared: Sequence[Table], allowance: Allowance) -> list[Table]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from schemas.plan import Plan
+from schemas.spec.analyses import TableAnalysis
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.accounting.mechanisms import COUNTING, noise_of
@@ -19,7 +20,7 @@ from steps_engine.domain.counting import Counts
 from steps_engine.inference.one_way import joined
 from steps_engine.methods.pairs import measure
 from steps_engine.methods.pairs.structure import Structure
-from steps_engine.methods.planning import make_plan
+from steps_engine.methods.planning import make_plan, plan_with_analyses
 from tests.steps_engine.shapes import domain, release
 from tests.steps_engine.test_zcdp_plans_audit import TIED, counts, shape
 from tests.zcdp_audit import Count, Election, Evidence, Vector, breaks, keeps, price_of
@@ -126,7 +127,58 @@ def test_elections_of_the_worst_pair_cost_all_that_they_are_paid(rows, neighbour
     assert price_of(first) == pytest.approx(float(elections[0].draw.cost), rel=1e-4)
 
 
+ALL_THREE = TableAnalysis(table=("x0", "x1", "x2"))
+
+
+def of_three(measure_: str, neighbours: str, rows: int, sizes: tuple[int, ...]) -> tuple[Domain, Plan]:
+    """A plan that measures all three attributes together as well: because it pays, or because an analysis needs it."""
+    of = domain(*sizes, unit={"rows_per_person": rows}, expected_rows=1_000_000)
+    privacy = {"neighbours": neighbours, **(RHO if measure_ == "zcdp" else {})}
+    asked = release(of, method_spec(decomposition="pairs"), "4", **privacy)
+    plan = plan_with_analyses(asked.model_copy(update={"spec": asked.spec.model_copy(update={"analyses": (ALL_THREE,)})}))
+    assert any(len(table) == 3 for draw in plan.draws for table in draw.tables)
+    return of, plan
+
+
+def moved(rows: int, neighbours: str) -> tuple[Counts, Counts]:
+    """A person's rows are taken away, or moved to a cell that differs in one attribute: the contrast of three turns its sign."""
+    return with_rows((0, 0, 1), rows), with_rows((1, 0, 1), rows) if neighbours == "substitute" else with_rows((0, 0, 1), 0)
+
+
+@pytest.mark.parametrize("measure_", ["pure", "zcdp"])
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2, 4)])
+@both_neighbours
+@one_row_or_three
+def test_tables_of_three_lose_no_more_than_they_are_paid(measure_, sizes, neighbours, rows):
+    of, plan = of_three(measure_, neighbours, rows, sizes)
+    found = met(of, plan, *moved(rows, neighbours), 0)
+    three = [each for each in found if any(len(table) == 3 for table in each.draw.tables)]
+    assert three
+    for each in found:
+        paid = sum(float(price_of(e)) if measure_ == "zcdp" else loss_of(e) for e in each.evidence)
+        assert paid <= float(each.draw.cost) * (1 + 1e-12)
+    if measure_ == "zcdp":
+        assert keeps([evidence for each in found for evidence in each.evidence], Fraction(plan.cost))
+    else:
+        assert lost(found) <= float(plan.cost) * (1 + 1e-12)
+
+
 # --- controls: too little noise
+
+
+@pytest.mark.parametrize("measure_", ["pure", "zcdp"])
+@both_neighbours
+def test_control_a_halved_sensitivity_of_tables_of_three_is_caught(measure_, neighbours, monkeypatch):
+    less_paid(monkeypatch, halved)
+    of, plan = of_three(measure_, neighbours, 1, (2, 2, 2))
+    found = met(of, plan, *moved(1, neighbours), 0)
+    three = [each for each in found if any(len(table) == 3 for table in each.draw.tables)]
+    assert three
+    for each in three:
+        if measure_ == "zcdp":
+            assert not keeps(each.evidence, each.draw.cost)
+        else:
+            assert sum(map(loss_of, each.evidence)) > 1.9 * float(each.draw.cost)
 
 
 def less_paid(monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Allowance], Fraction]) -> None:

@@ -9,13 +9,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from schemas.spec.analyses import TableAnalysis
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of
 from steps_engine.inference.reweighting import tables_of
 from steps_engine.methods.pairs import synthesize
 from steps_engine.methods.pairs.triples import _by_chance
-from steps_engine.methods.planning import make_plan
+from steps_engine.methods.planning import make_plan, plan_with_analyses
 from steps_engine.methods.registry import method_of
 from tests.steps_engine.methods.pairs.test_synthesize import made
 from tests.steps_engine.shapes import domain, release
@@ -41,6 +42,15 @@ def test_triples_are_measured_where_they_pay_and_nowhere_else():
 
 def test_whoever_gives_the_number_of_pairs_gets_pairs_alone():
     assert not larger(planned(SIX, "4", pairs="all"))
+
+
+def test_where_an_analysis_names_every_triple_that_pays_nothing_is_set_aside_for_others():
+    three = domain(2, 2, 2, expected_rows=50_000)
+    assert larger(planned(three, "4")) == [("x0", "x1", "x2")]
+    asked = release(three, method_spec(decomposition="pairs"), "4", **RHO)
+    spec = asked.spec.model_copy(update={"analyses": (TableAnalysis(table=("x0", "x1", "x2")),)})
+    plan = plan_with_analyses(asked.model_copy(update={"spec": spec}))
+    assert larger(plan) == [("x0", "x1", "x2")] and sum(draw.cost for draw in plan.draws) == Fraction(plan.cost)
 
 
 def test_triples_are_paid_from_the_tables_part():
