@@ -51,7 +51,7 @@ test: check ## check, then all tests with their coverage; installs Chromium and 
 	$(PYTEST) --cov --cov-report= --cov-fail-under=90
 
 test-fast: setup ## the tests that take seconds
-	$(PYTEST) -m "not (slow or server or browser or postgres)"
+	$(PYTEST) -m "not (slow or whole or server or browser or postgres)"
 
 audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 	STEPS_AUDIT_TRIALS=40000 $(BIN)/python -m pytest -n 2 -k "audit or epsilon or control" tests/steps_engine

@@ -102,6 +102,7 @@ def test_a_bundle_of_an_earlier_version_that_was_changed_is_still_found_out(name
 
 
 @pytest.mark.parametrize("name", HOMES)
+@pytest.mark.whole
 def test_a_home_of_an_earlier_version_verifies_and_resumes(name: str, tmp_path: Path):
     folder = unpacked(name, tmp_path)
     home = Home(folder / "home")
@@ -128,6 +129,7 @@ def test_a_home_of_an_earlier_version_goes_on_with_its_next_release(name: str, t
     must_verify(home)
 
 
+@pytest.mark.whole
 def test_a_finished_home_gains_no_entry_and_still_refuses_what_it_cannot_pay(tmp_path: Path):
     folder = unpacked("finished", tmp_path)
     home = Home(folder / "home")
@@ -141,6 +143,7 @@ def test_a_finished_home_gains_no_entry_and_still_refuses_what_it_cannot_pay(tmp
     must_verify(home)
 
 
+@pytest.mark.whole
 def test_a_plan_that_an_earlier_version_sealed_is_paid_for_and_published_as_it_is(tmp_path: Path):
     folder = unpacked("finished", tmp_path)
     home = Home(folder / "home")
@@ -154,6 +157,7 @@ def test_a_plan_that_an_earlier_version_sealed_is_paid_for_and_published_as_it_i
     must_verify(home)
 
 
+@pytest.mark.whole
 def test_an_older_copy_of_the_ledger_is_found_by_bundles_of_both_formats(tmp_path: Path):
     folder = unpacked("finished", tmp_path)
     home = Home(folder / "home")

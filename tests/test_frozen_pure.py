@@ -59,6 +59,7 @@ def test_there_are_bundles_of_several_kinds():
 
 
 @pytest.mark.parametrize("name", HOMES)
+@pytest.mark.whole
 def test_a_home_verifies_and_resumes_and_its_ledger_is_migrated_on_the_way(name: str, tmp_path: Path):
     folder = unpacked(name, tmp_path)
     home = Home(folder / "home")
@@ -78,6 +79,7 @@ def test_a_home_verifies_and_resumes_and_its_ledger_is_migrated_on_the_way(name:
 
 
 @pytest.mark.parametrize("name", HOMES)
+@pytest.mark.whole
 def test_a_home_goes_on_with_its_next_release_in_epsilon(name: str, tmp_path: Path):
     folder = unpacked(name, tmp_path)
     home = Home(folder / "home")
@@ -91,6 +93,7 @@ def test_a_home_goes_on_with_its_next_release_in_epsilon(name: str, tmp_path: Pa
     must_verify(home)
 
 
+@pytest.mark.whole
 def test_a_budget_in_rho_beside_the_old_ones_leaves_heads_and_refusals_as_they_were(tmp_path: Path):
     folder = unpacked("two-populations", tmp_path)
     home = Home(folder / "home")

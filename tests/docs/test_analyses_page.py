@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import steps_engine.methods  # noqa: F401  registers the methods
 from schemas.spec import yaml
 from schemas.spec.domain import load_domain
@@ -30,6 +32,7 @@ def without_names(value: Any) -> Any:
     return [without_names(part) for part in value] if isinstance(value, list) else value
 
 
+@pytest.mark.whole
 def test_every_key_of_a_bundle_with_analyses_is_documented(tmp_path):
     made = make(tmp_path / "home", a_release(POLL, PAIRS, analyses=ASKED, **RHO), some_counts(POLL, 4003))
     folder = publish(*made.arguments).folder

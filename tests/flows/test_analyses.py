@@ -131,6 +131,7 @@ def test_what_cannot_be_wanted_ends_with_2(small: Small, steps, wanted):
 
 
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.whole
 def test_a_run_shows_them_in_the_ui_and_publishes_them(small: Small, steps):
     ask(small, name="asked-1")
     steps("budget", "grant", "small-people", "2", "--why", "a test")

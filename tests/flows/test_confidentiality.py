@@ -102,6 +102,7 @@ def test_an_error_leaves_a_stage_without_cause_context_or_foreign_text(small: Sm
     assert str(PERSON) in written[0].read_text()
 
 
+@pytest.mark.whole
 def test_correcting_synthesizing_and_publishing_need_nothing_confidential(small: Small):
     from tasks.stages.correct import correct
     from tasks.stages.publish import publish_release
@@ -117,6 +118,7 @@ def test_correcting_synthesizing_and_publishing_need_nothing_confidential(small:
 
 
 @pytest.mark.parametrize("most, says", [(400, True), (2 * 10**7, False)])
+@pytest.mark.whole
 def test_an_evaluation_of_many_rows_takes_some_of_them_and_says_so(small: Small, monkeypatch: pytest.MonkeyPatch, most, says):
     from tasks.stages import evaluate
     from tasks.stages.correct import correct

@@ -72,6 +72,7 @@ def test_shared_sets_have_wider_intervals_than_split_ones(evaluate):
     assert all(shared > split for split, shared in zip(widths["split"], widths["shared"], strict=True))
 
 
+@pytest.mark.whole
 def test_the_table_and_the_page_show_the_regression(evaluate, tmp_path: Path):
     page = tmp_path / "page.html"
     said = evaluate("--model", "member ~ 0 + region + pay", "--kind", "logistic", "--cross-fit", 3, "--page", page)

@@ -91,6 +91,7 @@ def test_a_release_that_cannot_be_read_is_named(granted: Path, steps):
     assert said.code == 0 and "not read  release.yaml: cannot read" in said.out and "worker.yaml" in said.out
 
 
+@pytest.mark.whole
 def test_a_server_that_is_configured_and_does_not_answer_is_named(granted: Path, tmp_path: Path, steps):
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -116,6 +117,7 @@ def test_the_first_run_of_each_month_is_found_however_often_it_is_due(schedule: 
     assert len(found) == months == len({(at.year, at.month) for at in found}) and min(found) >= NOW
 
 
+@pytest.mark.whole
 def test_a_forecast_without_a_picture_imports_no_library_for_pictures(granted: Path, small: Small):
     assert not {"matplotlib", "great_expectations", "sklearn"} & set(
         imported(small.home, "budget", "forecast", "--deployments", granted)

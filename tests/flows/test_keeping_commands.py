@@ -38,6 +38,7 @@ def steps(published: Path, tmp_path: Path):
     return steps_in(Small(Path(shutil.copytree(published, tmp_path / "copy"))))
 
 
+@pytest.mark.whole
 def test_status_and_forget(steps):
     said = steps("status", "--json").json
     assert said["ok"] and said["public"] == 1 and [each["release"] for each in said["exact_counts"]] == ["poll-2027"]
@@ -131,6 +132,7 @@ def test_a_superseded_release_is_told_as_withdrawn_and_other_entries_are_not(pub
     assert (event, about, name) == ("release.withdrawn", "release", "poll-2026") and "is superseded" in text
 
 
+@pytest.mark.whole
 def test_a_server_out_of_reach_keeps_nobody_from_withdrawing(steps, monkeypatch: pytest.MonkeyPatch):
     with configured(monkeypatch, 9):
         said = steps("withdraw", "poll-2026", "--why", "wrong weights", "--json")

@@ -51,6 +51,7 @@ def test_its_figures_are_printed_in_a_terminal(new_measure, evaluate):
     assert "sizes missing" in evaluate().out and "sizes undefined" not in evaluate().out
 
 
+@pytest.mark.whole
 def test_its_section_stands_on_the_page_with_its_picture_and_its_table(new_measure, evaluate, small: Small):
     page = small.folder / "page.html"
     assert evaluate("--page", page).code == 0
@@ -60,6 +61,7 @@ def test_its_section_stands_on_the_page_with_its_picture_and_its_table(new_measu
     assert "too few, too many" in section and '<td>missing</td><td class="number">0.251</td>' in section
 
 
+@pytest.mark.whole
 def test_without_its_file_nobody_knows_it(evaluate, small: Small):
     page = small.folder / "page.html"
     assert "sizes" not in evaluate("--json", "--page", page).json and "Sizes" not in page.read_text()
@@ -81,6 +83,7 @@ def evaluated(small: Small) -> Store:
     return Store(home)
 
 
+@pytest.mark.whole
 def test_it_is_in_the_confidential_table_and_page_of_a_release_and_nowhere_in_its_bundle(new_measure, small: Small):
     store = evaluated(small)
     rows = store.read(store.find("small-1", "evaluation")).to_pylist()

@@ -82,6 +82,7 @@ def test_a_name_from_the_environment_decides_nothing(small: Small, steps, regist
     assert steps("budget", "verify", "--json").json["ok"]
 
 
+@pytest.mark.whole
 def test_two_of_a_board_have_to_approve(small: Small, steps, registered):
     steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"])
     drawn(small, registered["ola"], "{required: 2, from: [approver]}")
@@ -121,6 +122,7 @@ def test_an_approval_says_how_many_and_from_whom_and_old_words_keep_their_hash(s
 
 
 @pytest.mark.parametrize("name", ["[/x]", "[red]income", "[link=x]y"])
+@pytest.mark.whole
 def test_markup_in_a_name_is_shown_as_it_is(small: Small, steps, name: str):
     steps("budget", "grant", "small-people", "1", *WHY)
     home = drawn(small, None)

@@ -83,6 +83,7 @@ def finished(released: Released, small: Small) -> Small:
     return small
 
 
+@pytest.mark.whole
 def test_a_release_runs_from_plan_to_evaluation_and_can_be_checked(released: Released):
     small, steps, said = released.small, released.steps, released.said
     assert (said["release"], said["epsilon"], said["charged"], said["balance"]) == ("small-1", "0.5", True, "0.5")
@@ -125,6 +126,7 @@ def test_a_finished_name_with_another_spec_is_refused(finished: Small, steps):
     assert steps("budget", "show", "small-people", "--json").json["charged"] == "0.5"
 
 
+@pytest.mark.whole
 def test_what_the_planner_refuses_is_told_with_the_files_name_by_plan_and_by_run(small: Small, steps):
     granted(steps)
     small.write(release=RELEASE.replace("tree, order: [region]", "uh, layers: 9"))
@@ -191,6 +193,7 @@ def test_a_spec_may_be_mended_as_long_as_nothing_is_charged(small: Small, steps)
 
 
 @pytest.mark.usefixtures("heard_by_the_server")
+@pytest.mark.whole
 def test_a_refused_release_draws_nothing_and_everybody_can_see_why(small: Small, steps):
     granted(steps, "0.4")
     small.write(name="refused-1")
@@ -225,6 +228,7 @@ def events_about(release: str, patience: float = 20.0) -> list[dict]:
         time.sleep(0.5)
 
 
+@pytest.mark.whole
 def test_data_that_fail_validation_end_with_4_and_only_the_page_says_why(small: Small, steps):
     granted(steps)
     write_records(small.folder / "records.parquet", 2_003, region=STRANGER)
@@ -330,6 +334,7 @@ def test_the_period_is_that_of_the_scheduled_time_however_late_the_run(small: Sm
     assert by_hand["release"] == "small-2026q1" and not by_hand["charged"] and by_hand["balance"] == "1.5"
 
 
+@pytest.mark.whole
 def test_an_audit_passes_a_sound_home_and_fails_on_one_flipped_byte(finished: Small, steps):
     from flows.audit import audit
     from flows.runtime.place import embedded_in

@@ -47,6 +47,7 @@ def imported(home: Path, *words: object, before: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("words", [["budget", "show"], ["budget", "log"], ["releases"]], ids=" ".join)
+@pytest.mark.whole
 def test_looking_into_the_ledger_imports_nothing_heavy(small: Small, steps, words: list[str]):
     steps("budget", "grant", "small-people", "1", "--why", "a test")
     assert imported(small.home, *words) == []
@@ -62,11 +63,13 @@ def test_the_version_is_told_at_once_with_the_commit_where_it_is_known(small: Sm
     assert not small.home.exists(), "nothing is left behind"
 
 
+@pytest.mark.whole
 def test_an_import_that_crept_in_would_be_seen(small: Small, steps):
     steps("budget", "grant", "small-people", "1", "--why", "a test")
     assert imported(small.home, "budget", "show", before="import numpy\n") == ["numpy"]
 
 
+@pytest.mark.whole
 def test_a_plan_is_made_without_prefect_validation_and_pictures(small: Small):
     found = imported(small.home, "plan", small.release)
     assert not {"prefect", "great_expectations", "matplotlib", "pandas", "sklearn"} & set(found)

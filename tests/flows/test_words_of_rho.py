@@ -131,6 +131,7 @@ def descriptions(flow_run_id) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("heard_by_the_server")
+@pytest.mark.whole
 def test_a_release_in_rho_is_refused_and_shown_in_rho(small: Small, steps):
     granted(steps, "--rho", "0.01")
     asks_rho(small, name="refused-rho")
@@ -143,6 +144,7 @@ def test_a_release_in_rho_is_refused_and_shown_in_rho(small: Small, steps):
 
 
 @pytest.mark.usefixtures("heard_by_the_server")
+@pytest.mark.whole
 def test_a_pure_release_that_a_budget_in_rho_refuses_is_told_in_rho(small: Small, steps):
     granted(steps, "--rho", "0.1")
     small.write(name="refused-pure")
@@ -153,6 +155,7 @@ def test_a_pure_release_that_a_budget_in_rho_refuses_is_told_in_rho(small: Small
 
 
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.whole
 def test_the_budget_s_progress_is_in_rho_and_in_the_epsilon_that_it_is(small: Small, steps):
     granted(steps, "--rho", "0.04", "--delta", "1e-6")
     asks_rho(small, name="shown-rho")

@@ -41,6 +41,7 @@ def test_a_rho_that_cannot_be_is_refused_by_its_name(written: Any, said: str):
 @given(
     st.decimals("1e-300", "0.999999999999999", allow_nan=False, allow_infinity=False).filter(lambda d: len(_digits(d)) <= 15)
 )
+@pytest.mark.whole
 def test_a_delta_has_one_text_with_all_its_digits(delta: Decimal):
     written = parse_delta(delta)
     assert Decimal(written) == delta and parse_delta(written) == written == parse_delta(f"{delta:f}")

@@ -65,6 +65,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@pytest.mark.whole
 def test_a_canonical_text_is_accepted_and_every_other_text_of_its_value_refused(value: Any):
     text = canonical(value).encode()
     bundle.canonical_json(text)

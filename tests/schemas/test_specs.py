@@ -99,6 +99,7 @@ def test_words_stay_words_and_digits_stay_digits():
 
 
 @given(st.text(max_size=60))
+@pytest.mark.whole
 def test_any_text_is_read_or_refused_and_never_crashes(text):
     try:
         yaml.parse(text)
@@ -454,6 +455,7 @@ def test_a_copy_of_a_domain_with_other_attributes_has_their_names():
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.whole
 def test_a_thousand_attributes_are_looked_up_not_searched(monkeypatch):
     """By going through all names and sizes at every question, planning 300 attributes took 48 s, 1,000 for ever."""
     asked = Counter()

@@ -62,6 +62,7 @@ def test_noise_is_accepted_at_its_sigma_and_rejected_ten_percent_off(variance):
 
 
 @pytest.mark.parametrize("variance", [Fraction(225), Fraction(10**6)])
+@pytest.mark.whole
 def test_a_tail_cut_off_or_thickened_is_rejected(variance):
     draws, sigma = noise.discrete_gaussian(variance, 4_000_000, SeededRandomness("tail")), math.isqrt(int(variance))
     far = np.array([3.0, 3.5, 4.0, 4.5]) * sigma
@@ -76,6 +77,7 @@ def test_a_tail_cut_off_or_thickened_is_rejected(variance):
     assert tail_p(np.where(np.abs(draws) > 2.9 * sigma, draws * 1.1, draws)) < REJECTED
 
 
+@pytest.mark.whole
 def test_noise_has_the_law_of_the_opendp_sampler():
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
@@ -399,6 +401,7 @@ def test_the_normaliser_is_the_sum_of_the_law(variance):
 
 
 @pytest.mark.parametrize("variance", ["1/1000", "1/7", "1", "99", "101", "9999", "10001", "1000000"])
+@pytest.mark.whole
 def test_moments_and_chances_are_those_of_the_summed_law(variance):
     variance = Fraction(variance)
     x, chance = weights(float(variance), 40 * (math.isqrt(int(variance)) + 1))

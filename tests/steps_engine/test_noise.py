@@ -77,6 +77,7 @@ def test_a_tail_cut_off_is_rejected(scale):
     assert p_value(np.clip(draws, -6 * int(scale), 6 * int(scale)), float(scale)) < REJECTED
 
 
+@pytest.mark.whole
 def test_noise_has_the_law_of_the_opendp_sampler():
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
@@ -115,6 +116,7 @@ def test_variance_is_the_second_moment_of_the_law():
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(15)])
+@pytest.mark.whole
 def test_every_slot_and_every_threshold_of_the_table_is_exact(scale):
     (table,) = laws.two_sided_geometric_tables(scale)
     exact = [exact_cdf(table.first + i, scale) for i in range(table.floors.size)]

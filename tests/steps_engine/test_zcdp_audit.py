@@ -151,6 +151,7 @@ def test_what_is_sampled_has_the_law_that_is_summed_and_not_that_of_the_other_si
 
 
 @pytest.mark.parametrize("case", [case for case in HONEST if "sixteen" not in case])
+@pytest.mark.whole
 def test_real_draws_show_no_more_than_is_promised(case):
     assert excess(HONEST[case](ONE), ONE, RUNS, case) <= 0
 
@@ -162,5 +163,6 @@ SAMPLED = {case: make for case, make in CONTROLS.items() if "sixteen" not in cas
 
 
 @pytest.mark.parametrize("case", SAMPLED)
+@pytest.mark.whole
 def test_control_less_than_is_paid_for_shows_in_real_draws(case):
     assert excess(SAMPLED[case](ONE), ONE, RUNS, case) > 0

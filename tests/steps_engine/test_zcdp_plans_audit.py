@@ -29,6 +29,8 @@ from tests.steps_engine.test_noise import ACCEPTED
 from tests.zcdp_audit import Evidence, breaks, keeps, price_of
 from tests.zcdp_witness import TAG, Met, Side, integers_of, met, number_of, witness
 
+pytestmark = pytest.mark.whole
+
 SEEDS = (0, 2, 7)  # of elections: with the last, PrivBayes begins with x2
 METHODS = {
     "tree, given": method_spec(decomposition="tree", order=("x0",)),

@@ -83,6 +83,7 @@ def simulated(domain: Domain, plan: Plan, estimate) -> np.ndarray:
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_cells_share_varies_as_predicted(privacy):
     release = asking(("voted", "age"), **privacy)
     plan = plan_with_analyses(release)
@@ -105,6 +106,7 @@ def ordinary(noisy: Noisy) -> np.ndarray:
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_linear_models_coefficients_vary_as_predicted(privacy):
     plan = plan_with_analyses(asking("wage ~ region + age", **privacy))
     sampling, noise = variances_of(plan.analyses[0], Measured(PEOPLE, plan))
@@ -130,6 +132,7 @@ def logit(noisy: Noisy) -> np.ndarray:
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_logistic_models_coefficients_vary_as_predicted(privacy):
     plan = plan_with_analyses(asking("voted ~ region + age", **privacy))
     sampling, noise = variances_of(plan.analyses[0], Measured(PEOPLE, plan))

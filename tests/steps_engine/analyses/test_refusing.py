@@ -34,6 +34,7 @@ def asked_as(privacy: dict[str, str], amount: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("what", CANNOT)
+@pytest.mark.whole
 def test_what_cannot_be_had_is_refused_and_can_be_had_at_the_budget_that_is_named(what, measure):
     analysis = CANNOT[what]
     privacy = MEASURES[measure] if isinstance(analysis, dict) else TINY[measure]

@@ -57,6 +57,7 @@ def numbers(result):
     return np.array([[each.estimate, each.low, each.high] for each in result.estimates]).T
 
 
+@pytest.mark.whole
 def test_a_tables_shares_are_those_of_the_sets_combined(made, results):
     frames = [frame.assign(cell=frame["voted"].astype(str) + frame["age"].astype(str)) for frame in made.frames]
     shares = np.stack([frame["cell"].value_counts(normalize=True).sort_index() for frame in frames])
@@ -139,6 +140,7 @@ def test_only_columns_that_are_looked_at_are_needed(made, results):
     assert results_of(fewer, PEOPLE, [records.select(["age", "voted"]) for records in made.records]) == results[:1]
 
 
+@pytest.mark.whole
 def test_an_attribute_of_one_category_does_no_harm():
     one = {"name": "one", "kind": "categorical", "categories": ("only",)}
     domain = PEOPLE.model_copy(update={"attributes": (*PEOPLE.attributes, Categorical.model_validate(one))})

@@ -30,6 +30,7 @@ def test_the_design_spans_what_every_coding_spans(interactions):
 
 
 @pytest.mark.parametrize("interactions", [False, True])
+@pytest.mark.whole
 def test_scores_equal_those_of_statsmodels_on_the_stacked_records(interactions):
     from statsmodels.api import GLM, families
 

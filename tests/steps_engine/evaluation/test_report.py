@@ -50,6 +50,7 @@ def test_one_seed_gives_one_evaluation(evaluation):
     assert again.as_json() == evaluation.as_json()
 
 
+@pytest.mark.whole
 def test_a_confidential_page_says_so_in_its_first_line(confidential, public):
     first = confidential.splitlines()[0]
     assert all(words in first for words in ("confidential records", "without paying", "breaks", "must stay inside"))
@@ -62,6 +63,7 @@ def test_the_page_fetches_nothing(public):
     assert set(re.findall(r'(?:href|src)="([^#"][^"]*)"', public)) == set()
 
 
+@pytest.mark.whole
 def test_equal_evaluations_give_equal_pages(evaluation, confidential):
     assert render_evaluation(evaluation, "A", confidential=True) == confidential
 
@@ -89,6 +91,7 @@ def test_hostile_names_are_shown_as_text():
     ],
     ids=["one attribute", "one cell", "nothing in common"],
 )
+@pytest.mark.whole
 def test_awkward_tables_are_evaluated_and_shown(original, synthetic):
     found = evaluate(original, [synthetic], SeededRandomness(1), Options(null=2))
     json.dumps(found.as_json(), allow_nan=False)

@@ -32,6 +32,7 @@ def posterior(measured: np.ndarray, ordered: bool = False, sigma: float = SIGMA)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.whole
 def test_draws_add_nothing_to_the_margins_and_have_the_mean_of_the_posterior(ordered):
     rng = np.random.default_rng(1)
     found = posterior(noisy(drawn_from_the_prior(0.05, rng), rng), ordered)
@@ -59,10 +60,12 @@ def covered(strength: float, how) -> float:
 
 
 @pytest.mark.parametrize("strength", [0.01, 0.03, 0.3])
+@pytest.mark.whole
 def test_intervals_from_draws_cover_whatever_the_strength(strength):
     assert 0.91 < covered(strength, lambda found, randomness: found.draw(randomness)) < 0.99
 
 
+@pytest.mark.whole
 def test_draws_of_half_the_spread_would_cover_less():
     """The control: what independent noise in each cell of a table of two by two, centred afterwards, comes to."""
     assert covered(0.3, lambda found, randomness: (found.mean + found.draw(randomness)) / 2) < 0.8

@@ -24,6 +24,7 @@ def test_without_noise_every_part_is_the_interaction_of_the_summed_table(sizes, 
 
 @either_way
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.whole
 def test_the_noise_of_every_part_has_the_variance_that_is_said_in_every_direction(sizes, centred):
     rng = np.random.default_rng(2)
     parts: dict[tuple[int, ...], list[Said]] = {}

@@ -41,6 +41,7 @@ def plain_posterior(noisy: np.ndarray, scale: float, top: int, law: str) -> np.n
 
 
 @pytest.mark.parametrize("law", LAWS)
+@pytest.mark.whole
 def test_the_posterior_is_the_one_written_out_cell_by_cell(law):
     rng, noise = (
         np.random.default_rng(2),
@@ -59,6 +60,7 @@ def test_the_posterior_is_the_one_written_out_cell_by_cell(law):
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("length", [Fraction(1, 2), Fraction(3), Fraction(40), Fraction(2000)])
+@pytest.mark.whole
 def test_draws_are_calibrated(length, law):
     """The exact count is exchangeable with its draws: it exceeds a draw as often as a draw exceeds it."""
     noise = CountNoise(MECHANISMS[law], length**2 if law == "discrete Gaussian" else length)

@@ -122,6 +122,7 @@ def on_another_machine(drawn: Drawn, by: float) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "sets"), [("pairs", SPLIT), ("pairs", SHARED), ("cascade", SHARED), ("given", SHARED), ("privbayes", SPLIT)]
 )
+@pytest.mark.whole
 def test_rows_are_the_same_on_a_machine_that_rounds_otherwise(name, sets):
     drawn = drawn_of(name, sets, RHO)
     assert on_another_machine(drawn, by=2.3e-16) == [content_hash(table) for table in rows_of(drawn)]

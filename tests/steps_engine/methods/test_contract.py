@@ -69,6 +69,7 @@ def test_there_is_a_case_for_every_method():
 @every_case
 @every_measure
 @pytest.mark.parametrize("sets", SETS)
+@pytest.mark.whole
 def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name, shape, sets, measure):
     found = made(name, shape, counted(shape, 300), sets=sets, **MEASURES[measure])
     allowed = set(allowed_cells(shape))
@@ -114,6 +115,7 @@ def test_there_is_something_to_show_before_and_after(name, shape):
 
 @pytest.mark.parametrize("name", OPTIONS)
 @every_measure
+@pytest.mark.whole
 def test_every_cell_that_is_counted_gets_noise(name, measure):
     """With the scale of a plan at ε = 0.001 a noisy table without a single nonzero value would be a wonder."""
     shape = SHAPES["a rule"]

@@ -40,6 +40,7 @@ def voters() -> Original:
 
 
 @pytest.mark.parametrize("name", SIMULATION)
+@pytest.mark.whole
 def test_a_simulated_sample_gives_sets_of_its_size_in_its_domain(simulated, name):
     frames = draw_sets(SIMULATION[name], simulated, "2", 3, SeededRandomness(2))
     assert len(frames) == (1 if name == "original" else 3)
@@ -78,6 +79,7 @@ PAID = [method for method in METHODS if method.has_currencies]
 
 
 @pytest.mark.parametrize("name", [name for name, method in SIMULATION.items() if method.has_currencies])
+@pytest.mark.whole
 def test_a_method_under_zcdp_gives_sets_too_and_others_than_under_epsilon_alone(simulated, name):
     method = under_zcdp(SIMULATION[name], "1e-9")
     frames = draw_sets(method, simulated, "2", 3, SeededRandomness(2))

@@ -51,6 +51,7 @@ def test_the_bins_are_public_and_almost_nothing_lies_beyond_them(model):
 
 @pytest.mark.parametrize("method", ["steps", "steps-elected", "uh-4", "steps-printed", "original"])
 @pytest.mark.parametrize("model", [1, 2])
+@pytest.mark.whole
 def test_a_huge_epsilon_gives_the_truth_back(method, model):
     """What is left is the sample itself and the bins of Y: close to the fit on the sample."""
     found, sample = figures(method, model), figures("original", model)
@@ -67,6 +68,7 @@ def test_a_small_epsilon_does_not():
     assert np.sqrt(np.mean(np.square(error))) > 0.2
 
 
+@pytest.mark.whole
 def test_the_same_seeds_give_the_same_figures_and_other_seeds_do_not():
     assert figures("steps", 1, epsilon="2") == figures("steps", 1, epsilon="2")
     assert figures("steps", 1, epsilon="2") != figures("steps", 1, epsilon="2", repeat=2)
@@ -85,6 +87,7 @@ def coverage(method: StudyMethod, epsilon: str = HUGE, rows: int = 4_000, repeat
     return summarize(table, TRUTHS[1])["coverage"].mean()
 
 
+@pytest.mark.whole
 def test_intervals_of_the_sample_itself_cover_the_truth_about_95_times_in_100():
     assert 0.9 < coverage(SIMULATION["original"]) < 0.985
 

@@ -47,6 +47,7 @@ def folder_of(made: Made):
     return made.home.public / made.release.name
 
 
+@pytest.mark.whole
 def test_the_manifest_says_of_every_analysis_how_it_was_measured_and_what_the_sets_say(asked):
     manifest = bundle.read_manifest((folder_of(asked) / "manifest.json").read_bytes())
     assert manifest.format == "steps-release/3"
@@ -62,6 +63,7 @@ def test_the_manifest_says_of_every_analysis_how_it_was_measured_and_what_the_se
     assert rows.measured and rows.honest and len(rows.estimates) == 2
 
 
+@pytest.mark.whole
 def test_what_was_not_measured_has_no_estimates_and_says_why(unmeasured):
     (result,) = bundle.read_manifest((folder_of(unmeasured) / "manifest.json").read_bytes()).analyses
     assert not result.measured and not result.honest and result.estimates == () and "do not say" in result.why
@@ -90,6 +92,7 @@ def test_a_release_without_analyses_says_nothing_of_them(given):
         assert "analyses" not in json.loads((folder / name).read_bytes())
 
 
+@pytest.mark.whole
 def test_a_tree_that_holds_all_attributes_answers_too_but_is_not_called_honest(tmp_path):
     made = make(tmp_path / "home", a_release(POLL, GIVEN, analyses=(("voted", "age"),)), some_counts(POLL, 4003))
     folder = publish(*made.arguments).folder

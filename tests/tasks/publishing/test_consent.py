@@ -48,6 +48,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> None:
     monkeypatch.setattr(place, name, die)
 
 
+@pytest.mark.whole
 def test_killed_between_the_entry_and_the_rename_it_cannot_be_abandoned_and_the_next_run_finishes_it(made, monkeypatch):
     with monkeypatch.context() as patch:
         kill_at(patch, publication, "_place")
@@ -65,6 +66,7 @@ def test_killed_between_the_entry_and_the_rename_it_cannot_be_abandoned_and_the_
 
 
 @pytest.mark.parametrize("verdict", ["abandon", "reject"])
+@pytest.mark.whole
 def test_what_is_abandoned_while_its_bundle_is_built_is_never_public(made, monkeypatch, verdict):
     consent = Ledger.publish
 
@@ -96,6 +98,7 @@ def test_a_folder_that_no_entry_knows_is_found(made):
     assert 'the ledger has "planted" as uncharged' in problem and "move the folder away" in problem
 
 
+@pytest.mark.whole
 def test_a_bundle_of_an_earlier_version_that_the_ledger_does_not_know_is_not_abandoned(made, monkeypatch):
     """Version 0.1 renamed first; killed then, its folder was public and the ledger said drawn."""
     with monkeypatch.context() as patch:

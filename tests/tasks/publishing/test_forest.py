@@ -42,6 +42,7 @@ def texts(folder: Path) -> list[str]:
     return [str(problem) for problem in verify_bundle(folder) if not problem.note]
 
 
+@pytest.mark.whole
 def test_it_verifies_and_its_page_shows_the_trees(made, copy):
     assert texts(copy) == []
     page = (copy / "index.html").read_text()

@@ -35,6 +35,7 @@ def test_every_format_holds_the_records_it_was_made_from_and_no_others(new_forma
     assert not form.holds(form.write(path.read_bytes()), records)
 
 
+@pytest.mark.whole
 def test_a_new_format_is_published_listed_and_verified(new_format, tmp_path: Path):
     made = make(tmp_path / "home", a_release(POLL, GIVEN, formats=("parquet", "jsonl")), some_counts(POLL, 4003))
     folder = publish(*made.arguments).folder

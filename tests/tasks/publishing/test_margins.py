@@ -54,6 +54,7 @@ def _dense_error(branches: Branches, plan, wanted: np.ndarray) -> float:
         (GIVEN, {"total": "public", "neighbours": "substitute"}),
     ],
 )
+@pytest.mark.whole
 def test_the_error_of_every_margin_is_that_of_dense_least_squares(tmp_path, method, privacy):
     made = make(tmp_path / "home", a_release(POLL, method, **privacy), some_counts(POLL, 2000))
     folder = publish(*made.arguments).folder
@@ -68,6 +69,7 @@ def test_the_error_of_every_margin_is_that_of_dense_least_squares(tmp_path, meth
         np.testing.assert_allclose(margin.estimate.sum(), counts["estimate"][0].as_py(), rtol=1e-9)
 
 
+@pytest.mark.whole
 def test_a_margin_that_is_a_layer_has_the_published_errors(given):
     folder = given.home.public / given.release.name
     counts = pq.read_table(folder / "consistent-counts.parquet")

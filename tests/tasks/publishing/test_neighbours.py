@@ -117,6 +117,7 @@ def differ(tmp_path: Path, way: str) -> list[str]:
 
 
 @pytest.mark.parametrize("way", [GIVEN, ELECTED])
+@pytest.mark.whole
 def test_what_is_published_unpaid_does_not_depend_on_a_record(tmp_path: Path, way: str):
     assert differ(tmp_path, way) == []
 
@@ -129,11 +130,13 @@ def _fingerprint_in_a_hash(entry: Any, number: int) -> dict[str, Any]:
 public_content: Callable[..., dict[str, Any]] = public_chain.public_content
 
 
+@pytest.mark.whole
 def test_a_hash_over_the_fingerprint_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(public_chain, "public_content", _fingerprint_in_a_hash)
     assert differ(tmp_path, GIVEN) == ["manifest"]
 
 
+@pytest.mark.whole
 def test_numbers_that_count_what_happened_to_the_records_would_be_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def with_seals_before_the_draw(entries: Any) -> list[Any]:
         hidden = [entry.kind == "seal" and not is_public(entry) for entry in entries]
@@ -144,6 +147,7 @@ def test_numbers_that_count_what_happened_to_the_records_would_be_noticed(tmp_pa
     assert differ(tmp_path, GIVEN) == ["manifest"]
 
 
+@pytest.mark.whole
 def test_a_fingerprint_among_the_terms_of_a_charge_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A manifest has a place for what is public and for nothing else."""
     monkeypatch.setitem(public_chain.SHOWN, "charge", (*public_chain.SHOWN["charge"], "fingerprint"))
@@ -151,6 +155,7 @@ def test_a_fingerprint_among_the_terms_of_a_charge_is_refused(tmp_path: Path, mo
         released(tmp_path / "one", ROWS, GIVEN)
 
 
+@pytest.mark.whole
 def test_a_bundle_tells_days_and_no_time_of_day(tmp_path: Path):
     folder = released(tmp_path / "one", ROWS, GIVEN)
     manifest = json.loads((folder / bundle.MANIFEST).read_bytes())

@@ -52,6 +52,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("notice.json", "notice.html")}
 
 
+@pytest.mark.whole
 def test_a_withdrawn_bundle_stays_verifies_and_says_so(made):
     folder, key = made.home.public / NAME, made.home.keys / "signing-key.pub"
     before, spent = bytes_of(folder), made.ledger.account("town").charged
@@ -167,6 +168,7 @@ def third(made, name: str = "poll-2028"):
     return publish(*again.arguments).folder
 
 
+@pytest.mark.whole
 def test_after_a_rotation_either_key_verifies_what_both_signed(made, old_key, tmp_path):
     link = rotate(made.home, made.ledger, "every year")
     assert link.kind == "rotated" and (made.home.keys / "signing-key.pub").read_bytes() != old_key.read_bytes()
@@ -190,6 +192,7 @@ def test_a_history_that_was_made_up_vouches_for_nobody(made, old_key, tmp_path):
     assert any("is not the key that was given" in str(problem) for problem in verify_bundle(folder, old_key))
 
 
+@pytest.mark.whole
 def test_what_a_revoked_key_signed_does_not_verify_any_more(made, old_key):
     rotate(made.home, made.ledger, "a laptop was stolen", revoke=True)
     new = made.home.keys / "signing-key.pub"
@@ -199,6 +202,7 @@ def test_what_a_revoked_key_signed_does_not_verify_any_more(made, old_key):
 
 
 @pytest.mark.parametrize("when", ["register_home", "_place"])
+@pytest.mark.whole
 def test_a_rotation_cut_short_is_finished_by_the_same_command_and_signs_nothing_meanwhile(made, old_key, monkeypatch, when):
     from tasks.stores import rotation
 
@@ -217,6 +221,7 @@ def test_a_rotation_cut_short_is_finished_by_the_same_command_and_signs_nothing_
 
 
 @pytest.mark.parametrize("lost", ["signing-key.pem", "all"])
+@pytest.mark.whole
 def test_lost_keys_are_replaced_only_when_a_person_says_so(made, old_key, lost):
     rotate(made.home, made.ledger, "every year")
     before = Path(shutil.copy(made.home.keys / "signing-key.pub", old_key.with_name("before.pub")))

@@ -99,6 +99,7 @@ def test_a_published_bundle_that_was_changed_is_not_taken_for_the_release(made):
 
 
 @pytest.mark.parametrize("how", ["removed", "renamed", "unreadable", "a file in its place"])
+@pytest.mark.whole
 def test_publishing_needs_no_confidential_folder(made, how, looks_at_confidential):
     confidential = made.home.confidential
     if how == "renamed":
@@ -201,6 +202,7 @@ def _numbers_and_text(folder) -> tuple[set[int], bytes]:
 
 
 @pytest.mark.parametrize("total", ["estimated", "invariant"])
+@pytest.mark.whole
 def test_the_exact_number_of_rows_is_published_only_when_it_is_invariant(tmp_path, total):
     canary = 40_037
     release = a_release(POLL, GIVEN, total=total)
@@ -306,6 +308,7 @@ publish.publish(home, release, plan, references, publish.charge_proof(store.ledg
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.whole
 def test_a_publisher_killed_around_the_rename_publishes_all_or_nothing(made, when):
     root = Path(__file__).parents[3]
     command = [sys.executable, "-c", KILLED, str(made.home.path), when]

@@ -44,6 +44,7 @@ def copy(made, tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+@pytest.mark.whole
 def test_a_sampled_release_verifies_and_its_page_says_what_was_kept(tmp_path, method):
     made = made_sparse(tmp_path / "home", method)
     folder = made.home.public / made.release.name

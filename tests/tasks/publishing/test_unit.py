@@ -11,6 +11,7 @@ from tasks.publishing.publication import publish
 from tests.tasks.publishing.making import GIVEN, POLL, a_release, make, some_counts
 
 
+@pytest.mark.whole
 def test_the_unit_is_named_in_grant_charge_manifest_page_and_answers(tmp_path):
     unit = POLL.unit.model_copy(update={"who": "household", "column": "household_id", "rows_per_person": 3})
     made = make(tmp_path / "home", a_release(POLL.model_copy(update={"unit": unit}), GIVEN), some_counts(POLL, 500))

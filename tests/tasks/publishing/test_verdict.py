@@ -83,6 +83,7 @@ def test_with_next_to_no_budget_margins_are_mostly_noise_and_the_page_warns(meth
 
 
 @every_method
+@pytest.mark.whole
 def test_intervals_of_margins_hold_at_least_what_they_say(method):
     """Over many releases of the same records: a rare miss of the nominal 95 % would show."""
     exact = [np.bincount(column, minlength=size) for column, size in zip(codes(True).T, DOMAIN.sizes, strict=True)]

@@ -24,6 +24,8 @@ from tasks.verify.bundle import verify_bundle
 from tests.flows.without_prefect import run_stages
 from tests.tasks.publishing.making import forge_plan
 
+pytestmark = pytest.mark.whole
+
 DATASET = """
 name: e3
 population: e2

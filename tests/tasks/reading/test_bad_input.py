@@ -156,6 +156,7 @@ def confidential_values(shown: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BAD)
+@pytest.mark.whole
 def test_bad_records_stand_on_the_page_and_nowhere_else(name, tmp_path, confidential, capfd):
     write, domain, shown = BAD[name]
     release = make_release(write(tmp_path), domain)
@@ -213,6 +214,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.whole
 def test_a_table_without_records_passes_with_a_remark_and_is_counted(name, tmp_path, confidential):
     """Whether there is a record may hang on one person: a release that exists because of that person would tell."""
     write, domain = EMPTY[name]

@@ -190,6 +190,7 @@ def _has_empty_text(table: pa.Table) -> bool:
 
 @settings(max_examples=80, deadline=None)
 @given(domain_and_table())
+@pytest.mark.whole
 def test_counting_in_duckdb_is_encoding_a_frame(case):
     domain, table = case
     try:
@@ -202,6 +203,7 @@ def test_counting_in_duckdb_is_encoding_a_frame(case):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(-1000, 1000), st.integers(1, 10**6), st.sampled_from([1, 3, 7, 10, 1000]))
+@pytest.mark.whole
 def test_numeric_bins_agree_with_their_edges_to_the_last_bit(bins, low, span, divisor):
     bounds = (Decimal(low) / divisor, Decimal(low) / divisor + Decimal(span) / divisor)
     domain = make_domain([{"name": "x", "kind": "numeric", "bounds": bounds, "bins": bins}])

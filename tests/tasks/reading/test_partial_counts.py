@@ -56,6 +56,7 @@ def counted_in_shares(home: Home, release: Release) -> Reference:
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
 @pytest.mark.parametrize("attributes", [None, WIDE], ids=["small", "wide"])
+@pytest.mark.whole
 def test_shares_add_up_to_the_very_bytes_of_one_pass(tmp_path, attributes, suffix):
     domain = make_domain(attributes) if attributes else make_domain()
     assert len(words(domain)) == (2 if attributes else 1)
@@ -107,6 +108,7 @@ def test_records_that_changed_since_validation_are_refused_wherever_they_are_cou
     assert not list((home.confidential / "small").glob("parts-*")) and not (tmp_path / "part").exists()
 
 
+@pytest.mark.whole
 def test_parts_of_a_killed_run_stay_only_until_the_next_count(tmp_path):
     source = write_files(tmp_path / "records", many_rows(make_domain()), [10], "parquet")
     program = (

@@ -123,6 +123,7 @@ PROGRAMS = ("survey.sav", "survey.dta", "survey.xpt")
 
 
 @pytest.mark.parametrize("name", [*NAMES, *PROGRAMS])
+@pytest.mark.whole
 def test_every_form_of_a_file_is_counted_as_what_it_means(name, meant, tmp_path, confidential):
     if name in PROGRAMS:
         pytest.importorskip("pyreadstat")
@@ -141,6 +142,7 @@ def test_a_frame_is_encoded_as_its_file_is_counted(meant, tmp_path):
 
 
 @pytest.mark.parametrize("broken", [{"sex": [3, 2, -9, 1]}, {"grade": [1, 2, 9, 1]}, {"AGE_R": [18, 991, -9, -9]}])
+@pytest.mark.whole
 def test_a_value_that_nothing_is_said_about_is_refused_as_before(broken, tmp_path, confidential):
     release = make_release(written(FOUND.assign(**broken), tmp_path, "parquet"), domain_of(AS_FOUND))
     with pytest.raises(DataInvalid, match="fail validation"):

@@ -62,6 +62,7 @@ SWAPPED_IN = {
 
 
 @pytest.mark.parametrize("unit, swap", [(unit, swap) for swap, (_, units) in SWAPPED_IN.items() for unit in units])
+@pytest.mark.whole
 def test_a_source_replaced_after_validation_is_refused_by_the_counting_pass(unit, swap, tmp_path, confidential):
     domain = make_domain(AGE, **UNITS[unit])
     release = make_release(tmp_path / "records.parquet", domain)
@@ -76,6 +77,7 @@ def test_a_source_replaced_after_validation_is_refused_by_the_counting_pass(unit
 
 
 @pytest.mark.parametrize("ids", [[1, 1, 2, 2, 2], [1, 1, 2]], ids=["more", "fewer"])
+@pytest.mark.whole
 def test_exactly_as_many_rows_are_demanded_by_validation_and_by_counting(ids, tmp_path, confidential):
     domain = make_domain(AGE, column="id", rows_per_person=2, exactly=True)
     release = make_release(tmp_path / "records.parquet", domain)
@@ -184,6 +186,7 @@ people_and_ages = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_
 
 @settings(max_examples=40, deadline=None)
 @given(people_and_ages, st.integers(1, 3), st.sampled_from([str, int]), st.randoms())
+@pytest.mark.whole
 def test_counting_keeps_the_rows_that_encoding_keeps_in_any_order_of_rows(rows, bound, kind, random):
     domain = make_domain(AGE, column="id", rows_per_person=bound, excess="drop")
     frame = pd.DataFrame(rows, columns=["id", "age"]).astype({"id": kind})
@@ -203,6 +206,7 @@ def test_the_same_rows_stay_where_a_cell_takes_several_words():
 
 @settings(max_examples=15, deadline=None)
 @given(people_and_ages, st.integers(1, 3))
+@pytest.mark.whole
 def test_a_person_more_moves_nobody_elses_rows(rows, bound):
     domain = make_domain(AGE, column="id", rows_per_person=bound, excess="drop")
     frame = pd.DataFrame(rows, columns=["id", "age"])
@@ -255,6 +259,7 @@ MOMENTS = ("validate_records", "open_source", "must_be_readable", "connect", "pr
 
 @pytest.mark.parametrize("excess", ["forbid", "drop"])
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.whole
 def test_a_source_swapped_at_any_moment_is_refused_or_counted_within_the_bound(
     moment, excess, tmp_path, confidential, monkeypatch
 ):

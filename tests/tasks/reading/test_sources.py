@@ -214,6 +214,7 @@ def spill_folders(folder: Path) -> list[Path]:
     return list(folder.glob("spill-*"))
 
 
+@pytest.mark.whole
 def test_what_spills_is_private_and_gone_afterwards(tmp_path, confidential, monkeypatch):
     monkeypatch.setitem(source._LOCKED_DOWN, "memory_limit", "64MB")
     with pytest.raises(RuntimeError, match="on the way"), connect(open_source(a_parquet(tmp_path)), confidential) as connection:
@@ -247,6 +248,7 @@ def test_a_killed_run_leaves_its_spill_folder_only_until_the_next_one(tmp_path, 
     assert spill_folders(confidential) == []
 
 
+@pytest.mark.whole
 def test_too_little_memory_is_a_fault_worth_a_retry(tmp_path, confidential, monkeypatch):
     monkeypatch.setitem(source._LOCKED_DOWN, "memory_limit", "10MB")
     with connect(open_source(a_parquet(tmp_path)), confidential) as connection, pytest.raises(InfrastructureFault):
@@ -270,6 +272,7 @@ def test_what_duckdb_says_about_a_record_stays_out_of_the_exception(tmp_path, co
     assert "canary" not in str(error) + repr(error) and error.__cause__ is None and error.__context__ is None
 
 
+@pytest.mark.whole
 def test_no_progress_bar_tells_how_much_there_is_to_read(tmp_path, confidential):
     """DuckDB turns its bar on, on standard output, wherever the main module has no file: `python -c` shows both."""
     program = (

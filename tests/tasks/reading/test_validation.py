@@ -60,6 +60,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
+@pytest.mark.whole
 def test_the_small_tables_pass_and_fail_as_all_rows_do(name, tmp_path):
     frame, domain = spoilt(**SPOILT[name]), make_domain()
     on_all_rows = verdicts(build_suite(domain), as_numbers(frame))

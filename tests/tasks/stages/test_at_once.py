@@ -24,6 +24,7 @@ from tasks.stores.ledger import open_ledger
 from tests.flows.small import make_small
 
 
+@pytest.mark.whole
 def test_who_evaluates_second_finds_it_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     small = make_small(tmp_path, rows=503)
     home, asked = Home(small.home), load_release(small.write())

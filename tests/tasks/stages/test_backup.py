@@ -43,6 +43,7 @@ def saved(home: Home, tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.whole
 def test_the_drill_a_half_done_release_goes_on_in_another_folder_under_its_charge(home, small, saved, tmp_path):
     noisy = test_home.files_of(home, "noisy-counts")[0].read_bytes()
     known = keys_of(home)
@@ -59,6 +60,7 @@ def test_the_drill_a_half_done_release_goes_on_in_another_folder_under_its_charg
         restore(other, saved, PASSPHRASE)
 
 
+@pytest.mark.whole
 def test_a_backup_that_would_forget_a_charge_is_refused_by_the_anchor_outside(home, small, saved, tmp_path):
     anchored = replace(home, anchor_path=tmp_path / "anchor.log")
     shutil.copy(home.anchor_file, anchored.anchor_file)
@@ -86,6 +88,7 @@ def test_a_backup_that_would_forget_a_charge_is_refused_by_a_bundle_that_survive
         restore(late, saved, PASSPHRASE)
 
 
+@pytest.mark.whole
 def test_keys_are_unreadable_without_the_passphrase_and_every_other_byte_is_checked(home, saved, tmp_path):
     content = saved.read_bytes()
     for path in home.keys.iterdir():
@@ -117,6 +120,7 @@ def test_a_backup_with_a_file_that_leads_elsewhere_is_refused(saved, tmp_path):
     assert not (tmp_path / "planted").exists()
 
 
+@pytest.mark.whole
 def test_a_restoration_cut_short_is_no_home_and_is_finished_by_the_same_command(saved, tmp_path, monkeypatch):
     from tasks.stages import restore as stage
 

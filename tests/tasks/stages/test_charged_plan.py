@@ -79,6 +79,7 @@ def makers(path: str, tree: ast.Module) -> Iterator[str]:
             yield path
 
 
+@pytest.mark.whole
 def test_only_the_module_that_charges_makes_one():
     ours = [path for layer in ("flows", "tasks", "steps_engine", "schemas") for path in (ROOT / layer).rglob("*.py")]
     found = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in ours}

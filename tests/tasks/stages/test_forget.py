@@ -50,6 +50,7 @@ def test_counts_of_a_run_that_goes_on_stay(small: Small):
     assert forget_leftovers(home, "small-1")["forgotten"] == ["small-1"]
 
 
+@pytest.mark.whole
 def test_a_release_whose_counts_were_forgotten_resumes_under_its_charge_and_a_finished_one_counts_nothing(
     small: Small, monkeypatch: pytest.MonkeyPatch
 ):

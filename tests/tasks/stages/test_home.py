@@ -23,6 +23,8 @@ from tests.flows import without_prefect
 from tests.flows.small import Small, make_small
 from tests.flows.without_prefect import run_stages
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _silent() -> None:

@@ -47,6 +47,7 @@ def published(home: Home, asked, planned, *public) -> tuple[dict, Path]:
     return json.loads((folder / "manifest.json").read_bytes()), folder
 
 
+@pytest.mark.whole
 def test_a_release_of_this_version_is_recomputed_whole_and_its_sets_are_the_same_whoever_makes_them_first(drawn):
     home, asked, planned, tree, noisy = drawn
     consistent = correct(home, asked, planned, tree, noisy)
@@ -59,6 +60,7 @@ def test_a_release_of_this_version_is_recomputed_whole_and_its_sets_are_the_same
     assert len(found.recomputed.same) == 3 and all(found.recomputed.same.values())
 
 
+@pytest.mark.whole
 def test_a_release_that_an_earlier_version_began_to_draw_ends_by_its_rule(drawn):
     """Counts were sealed without a rule for seeds: sets that are still missing have none either, and nothing claims one."""
     home, asked, planned, tree, noisy = drawn

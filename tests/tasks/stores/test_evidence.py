@@ -72,6 +72,7 @@ def test_an_honest_ledger_verifies(written):
     written.must_be_current(written.anchor)
 
 
+@pytest.mark.whole
 def test_a_change_of_any_field_of_any_entry_is_found(home, written):
     flips = 0
     for entry in written.entries():
@@ -344,6 +345,7 @@ def opened(written: Ledger, ask) -> Ledger:
 
 
 @pytest.mark.parametrize("act", WRITERS)
+@pytest.mark.whole
 def test_no_writer_forks_an_old_copy(home, opened, ask, tmp_path, act):
     copy = tmp_path / "backup.db"
     shutil.copy(home.ledger_file, copy)
@@ -387,6 +389,7 @@ def test_a_new_anchor_is_refused_where_something_knows_another_ledger(home, open
 
 
 @pytest.mark.parametrize("act", WRITERS)
+@pytest.mark.whole
 def test_an_entry_that_could_not_be_anchored_is_told_and_found_when_said_again(home, opened, ask, act, monkeypatch):
     ends, append = opened.head()[0], Anchor.append
 

@@ -114,6 +114,7 @@ def test_an_approval_is_of_what_was_sealed_and_of_nothing_later(board: As, ask):
 
 @pytest.mark.parametrize("act", ["grant", "charge", "approve", "reject", "abandon", "burn", "home", "add", "remove"])
 @pytest.mark.parametrize("who", ["nobody", "stranger", "removed", "wrong role"])
+@pytest.mark.whole
 def test_whoever_may_not_is_refused_and_nothing_is_written(board: As, any_home: Home, ask, act: str, who: str):
     ledger = drawn(board, ask, BOARD)
     for by in ("ada", "bo"):

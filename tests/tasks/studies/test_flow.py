@@ -118,6 +118,7 @@ def test_control_c_stops_a_cluster_of_ours_too(tmp_path, prefect_api):
     assert 5 <= len(kept) < 8 * 40
 
 
+@pytest.mark.whole
 def test_a_dead_worker_is_a_fault_worth_a_retry_and_is_replaced():
     with ProcessPool(1) as pool:
         with pytest.raises(InfrastructureFault, match="died"):

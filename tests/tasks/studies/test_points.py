@@ -172,6 +172,7 @@ def test_with_delta_a_study_holds_both_measures_and_the_pure_points_are_the_same
     assert added == {f"{point.method}-zcdp-1e-9" for point in alone if point.method not in unpaid}
 
 
+@pytest.mark.whole
 def test_a_study_of_both_measures_says_which_is_which(tmp_path):
     study = tiny(delta=["1e-9"])
     points = list(grid(study, prepare(study, tmp_path)))
@@ -185,6 +186,7 @@ def test_a_study_of_both_measures_says_which_is_which(tmp_path):
     assert "steps, zCDP at δ = 1e-9" in page and "ε = 2 at δ = 1e-9: ρ = 0.056130501" in page
 
 
+@pytest.mark.whole
 def test_a_pure_study_does_not_speak_of_a_second_measure(tmp_path):
     study = tiny()
     points = list(grid(study, prepare(study, tmp_path)))

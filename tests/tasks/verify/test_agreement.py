@@ -31,6 +31,7 @@ SETS = {"one": None, "split": {"count": 2}, "shared": {"count": 2, "budget": "sh
 @pytest.mark.parametrize("sets", SETS)
 @pytest.mark.parametrize(("neighbours", "rows"), [("add_remove", 1), ("add_remove", 3), ("substitute", 1), ("substitute", 3)])
 @pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.whole
 def test_planner_and_verifier_agree_on_every_method(name, sets, neighbours, rows, asked):
     release = release_of(name, rows, SETS[sets], **ASKED[asked], neighbours=neighbours)
     with room_for(name):
@@ -50,6 +51,7 @@ def _counts(domain: Domain):
 @pytest.mark.parametrize(
     "name", ["groups", "cascade, rows not public", "cascade, order elected", "privbayes", "pairs", "pairs, elected"]
 )
+@pytest.mark.whole
 def test_a_person_with_three_rows_is_protected_through_the_whole_bundle(tmp_path, name, asked):
     release = release_of(name, 3, SETS["split"], **ASKED[asked], neighbours="substitute")
     made = make(tmp_path / "home", release, some_counts(domain_of(name), 400))
@@ -122,6 +124,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 @settings(max_examples=300)
 @given(plans())
+@pytest.mark.whole
 def test_no_plan_of_any_spec_is_found_wrong(plan):
     assert list(plan_problems(plan, None)) == []
     assert figures_of(plan).total == Fraction(plan.cost)
@@ -158,6 +161,7 @@ def _with(draw: Draw, **change: Any) -> Draw:
 
 @settings(max_examples=400)
 @given(plans(), st.data())
+@pytest.mark.whole
 def test_whatever_is_changed_in_one_draw_is_found(plan, data):
     """`published` are the ends of the honest plan: the structure is there for everyone to see."""
     published = {tree.tree: tree.ends for tree in ways_of(plan).trees}

@@ -35,6 +35,8 @@ from tests.tasks.publishing.making import (
     some_counts,
 )
 
+pytestmark = pytest.mark.whole
+
 FILES = sorted(bundle.file_names(2, ("parquet", "csv")))
 
 

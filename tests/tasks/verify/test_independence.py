@@ -63,6 +63,7 @@ def test_there_is_something_to_look_at():
     assert READERS <= {module_name(path) for path in modules()}
 
 
+@pytest.mark.whole
 def test_the_plain_check_does_not_recompute():
     texts = modules()
     assert RECOMPUTE in VERIFIER and not any(RECOMPUTE in _reached(module, texts) for module in PLAIN)

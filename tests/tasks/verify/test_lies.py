@@ -281,6 +281,7 @@ LIES: dict[Callable[[PlanJson], None], tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_lie_that_plan_manifest_charge_and_signature_agree_on_is_found(bundles, tmp_path, lie):
     name, file, words = LIES[lie]
     made = bundles(name)
@@ -305,6 +306,7 @@ ELECTING = {"elected": 2, "groups": 4, "stopping": 2, "cascade": 4, "cascade, or
 
 
 @pytest.mark.parametrize("name", ELECTING)
+@pytest.mark.whole
 def test_a_quarter_of_the_election_noise_is_found_when_the_planner_believes_in_it(bundles, tmp_path, monkeypatch, name):
     made = bundles(name)
     folder = _copy(made, tmp_path)
@@ -320,6 +322,7 @@ def test_a_quarter_of_the_election_noise_is_found_when_the_planner_believes_in_i
 
 
 @pytest.mark.parametrize("name", ["elected", "cascade"])
+@pytest.mark.whole
 def test_a_planner_with_a_quarter_of_the_noise_cannot_publish(tmp_path, monkeypatch, name):
     _quarter_of_the_noise(monkeypatch)
     made = make(tmp_path / "home", release_of(name), some_counts(domain_of(name), 400))

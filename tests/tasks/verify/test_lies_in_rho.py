@@ -23,6 +23,8 @@ from tests.tasks.publishing.making import Made, edit_json, forge_charge, forge_p
 from tests.tasks.verify.methods import release_of
 from tests.tasks.verify.test_bundle import HOSTILE_TEXTS, must_find_in_plan, must_find_only, problems_of
 
+pytestmark = pytest.mark.whole
+
 PlanJson = dict[str, Any]
 RHO = {"rho": "0.02", "delta": "1e-9"}
 

@@ -77,11 +77,13 @@ LIES: dict[Callable[[list[Json]], None], str] = {
 }
 
 
+@pytest.mark.whole
 def test_what_was_published_holds(folder):
     assert problems_of(folder) == []
 
 
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_lie_about_an_analysis_is_found(asked, folder, lie):
     sign_again(folder, asked.home, lambda manifest: lie(manifest["analyses"]))
     must_find(folder, "manifest.json", LIES[lie])
@@ -98,6 +100,7 @@ def test_saying_it_in_other_digits_is_no_lie(asked, folder):
     assert problems_of(folder) == []
 
 
+@pytest.mark.whole
 def test_other_rows_do_not_say_the_same(asked, folder):
     """A set in which everybody voted; that its cells differ from its counts is found besides."""
 
@@ -134,6 +137,7 @@ PLANNED = {
 
 
 @pytest.mark.parametrize("lie", PLANNED, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_plan_that_claims_to_measure_what_it_does_not_is_found(unmeasured, tmp_path, lie):
     folder = _copy(unmeasured, tmp_path)
     forge_plan(folder, unmeasured.home, lie)

@@ -201,6 +201,7 @@ def must_find_one_of(folder: Path, file: str, words: str) -> None:
 
 @either_measure
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_lie_about_tables_is_found(bundles, tmp_path, lie, measure):
     made = bundles("pairs", measure)
     folder = _copy(made, tmp_path)
@@ -211,6 +212,7 @@ def test_a_lie_about_tables_is_found(bundles, tmp_path, lie, measure):
 
 @either_measure
 @pytest.mark.parametrize("lie", LIES_OF_ELECTIONS, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_lie_about_elections_is_found(bundles, tmp_path, lie, measure):
     made = bundles("pairs, elected", measure)
     folder = _copy(made, tmp_path)
@@ -253,6 +255,7 @@ def test_noise_of_counts_on_centred_contrasts_in_rho_is_found(bundles, tmp_path,
 
 
 @either_measure
+@pytest.mark.whole
 def test_contrasts_of_replaced_rows_at_the_price_of_counts_are_found_when_the_planner_believes_in_it(
     bundles, tmp_path, monkeypatch, measure
 ):
@@ -273,6 +276,7 @@ def test_contrasts_of_replaced_rows_at_the_price_of_counts_are_found_when_the_pl
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_quarter_of_the_election_noise_is_found_and_cannot_be_published(bundles, tmp_path, monkeypatch, measure):
     made = bundles("pairs, elected", measure)
     folder = _copy(made, tmp_path)
@@ -396,6 +400,7 @@ def test_cells_of_estimates_that_are_not_those_of_the_draws_are_found(bundles, t
     must_find(folder, "consistent-counts.parquet", "does not have exactly the cells of the noisy counts")
 
 
+@pytest.mark.whole
 def test_two_exact_numbers_of_rows_are_found(tmp_path):
     release = release_of("pairs", 1, {"count": 2}, total="invariant")
     made = make(tmp_path / "home", release, some_counts(release.domain, 399))

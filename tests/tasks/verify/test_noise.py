@@ -77,6 +77,7 @@ def test_a_tenth_of_the_noise_is_found(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.whole
 def test_sound_noise_raises_no_alarm(name):
     with room_for(name):
         for sets in (SPLIT, {"count": 2, "budget": "shared"}):
@@ -125,6 +126,7 @@ def test_estimates_that_are_not_the_least_squares_are_found(name, lie):
 
 @pytest.mark.parametrize("budget", ["split", "shared"])
 @pytest.mark.parametrize("name", ["cascade", "privbayes", "pairs"])
+@pytest.mark.whole
 def test_a_few_rows_in_the_place_of_a_set_are_found(name, budget, tmp_path):
     release = release_of(name, sets={"count": 2, "budget": budget})
     made = make(tmp_path / "home", release, some_counts(release.domain, 1003))

@@ -73,6 +73,7 @@ def write_records(folder: Path, number: int, records: pa.Table) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.whole
 def test_every_count_and_every_row_of_an_honest_release_follows(made, name, budget):
     of = made(name, budget)
     found = verify_again(of.home.public / of.release.name, of.home.keys / "signing-key.pub")

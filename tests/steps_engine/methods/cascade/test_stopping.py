@@ -57,6 +57,7 @@ def parts_split(trees: tuple[AttributeTree, ...]) -> tuple[int, int]:
     return split, could
 
 
+@pytest.mark.whole
 def test_among_independent_attributes_fewer_than_one_node_in_twenty_is_split(independent):
     domain, counts = independent
     plan = planned(domain)

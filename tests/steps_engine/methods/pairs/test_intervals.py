@@ -56,10 +56,12 @@ def covered(epsilon: str) -> float:
 
 
 @pytest.mark.parametrize("epsilon", ["0.25", "5"])
+@pytest.mark.whole
 def test_intervals_of_a_regression_hold_the_truth_about_as_often_as_they_say(epsilon):
     assert covered(epsilon) >= 0.88  # 0.95 of 72, less three standard errors
 
 
+@pytest.mark.whole
 def test_sets_that_are_all_the_estimate_would_hide_the_noise(monkeypatch):
     """The control: the same measurement, but every set made from its estimate in place of a draw."""
     estimate = synthesize.estimate

@@ -67,6 +67,7 @@ def test_tables_counted_in_few_passes_are_those_counted_one_by_one(monkeypatch):
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_draw_of_what_the_noise_leaves_open_scatters_about_the_estimate_as_wide_as_its_noise(privacy):
     of = domain(3, 2, 2, expected_rows=3000)
     known = {**privacy, "total": "invariant"}  # the noise of a number of rows moves shares too
@@ -90,6 +91,7 @@ def test_raking_keeps_margins_and_forbidden_cells_empty():
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_hundred_and_twenty_categories_are_grouped_as_far_as_noise_demands(privacy):
     of = domain(120, 3, 2, expected_rows=5000)
     counts = counted(of, 5000)
@@ -200,6 +202,7 @@ def test_a_larger_table_that_an_analysis_needs_is_measured_in_all_its_categories
 
 
 @either_measure
+@pytest.mark.whole
 def test_what_is_declared_gets_more_of_the_budget_and_nothing_is_voted_on_twice(privacy):
     of = domain(*[3] * 8, expected_rows=3000)
     asked = asking(of, (("x0", "x1"),), **privacy)
@@ -215,6 +218,7 @@ def test_what_is_declared_gets_more_of_the_budget_and_nothing_is_voted_on_twice(
 # --- what is met at the door
 
 
+@pytest.mark.whole
 def test_more_pairs_than_can_get_their_noise_together_are_refused_before_the_charge():
     wide = domain(*[2] * 514, expected_rows=1000)
     with pytest.raises(SpecError, match="131,841 tables would get their noise together; at most 131,072 can"):

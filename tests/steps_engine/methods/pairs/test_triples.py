@@ -33,6 +33,7 @@ def larger(plan) -> list[tuple[str, ...]]:
     return [table for draw in plan.draws for table in draw.tables if len(table) > 2]
 
 
+@pytest.mark.whole
 def test_triples_are_measured_where_they_pay_and_nowhere_else():
     assert len(larger(planned(SIX, "4"))) == 20  # all of them
     assert not larger(planned(SIX, "0.1"))
@@ -63,6 +64,7 @@ def test_triples_are_paid_from_the_tables_part():
     )
 
 
+@pytest.mark.whole
 def test_what_three_attributes_have_in_common_reaches_the_rows():
     rng = np.random.default_rng(0)
     codes = np.stack([rng.integers(0, size, 50_000) for size in SIX.sizes], axis=1)
@@ -92,6 +94,7 @@ def test_weighted_tables_are_those_counted_one_by_one():
         assert found == pytest.approx(expected / weight.sum())
 
 
+@pytest.mark.whole
 def test_rows_are_brought_back_to_what_their_weights_had_settled_on(monkeypatch):
     of, rng = domain(*[2, 3, 4, 2] * 3, expected_rows=20_000), np.random.default_rng(2)
     codes = np.stack([rng.integers(0, size, 20_000) for size in of.sizes], axis=1)

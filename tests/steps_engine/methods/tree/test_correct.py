@@ -73,6 +73,7 @@ def dense_least_squares(tree: Tree, noisy: list[np.ndarray], noise_variance: lis
 
 @pytest.mark.parametrize("root", [np.inf, 0.0, 3.7], ids=["total not counted", "total known", "total counted"])
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.whole
 def test_two_passes_equal_dense_least_squares_on_ragged_trees(seed, root):
     rng = np.random.default_rng(seed)
     tree = ragged_tree(rng, depths=2 + seed % 4)
@@ -176,6 +177,7 @@ def test_a_zero_total_gives_nobody():
 
 
 @pytest.mark.parametrize("total", ["estimated", "invariant"])
+@pytest.mark.whole
 def test_standard_errors_describe_the_estimates(total):
     """z-scores of the least-squares counts over many draws have mean 0 and variance 1, in every layer and for several sets."""
     shape, counts = SHAPES["uneven"], counted(SHAPES["uneven"], 900, seed=2)

@@ -40,6 +40,7 @@ def path_costs(plan: Plan, tree) -> set[Fraction]:
     neighbours=st.sampled_from(["add_remove", "substitute"]), rows=st.integers(1, 5),
     shares=st.sampled_from(["equal", "cube_root"]), elected=st.sampled_from([None, {}, {"utility": "uneven", "stop": True}]),
 )  # fmt: skip
+@pytest.mark.whole
 def test_every_path_costs_exactly_epsilon(shape, nanos, sets, layers, share, neighbours, rows, shares, elected):
     shape = shape.model_copy(update={"unit": shape.unit.model_copy(update={"rows_per_person": rows})})
     splittable = [n for n, size in zip(shape.names, shape.sizes, strict=True) if size > 1]

@@ -89,6 +89,7 @@ def two_samples(one: Counter, other: Counter) -> float:
     return stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue
 
 
+@pytest.mark.whole
 def test_what_is_kept_has_the_law_of_drawing_for_every_cell_and_controls_are_caught():
     scale, threshold, cells, trials = Fraction(3, 2), 2, 4, 8_000
     randomness = SeededRandomness("law")
