@@ -20,8 +20,9 @@ from tasks.publishing.publication import publish
 from tasks.verify.bundle import verify_bundle
 from tasks.verify.recompute import verify_again
 from tests.tasks.publishing.making import a_release, edit_table, make, sign_again, some_counts
-from tests.tasks.publishing.test_page import _Page
+from tests.tasks.publishing.test_page import _Page, phone
 
+SCROLLS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 EVIL = "<script>alert(1)</script>"
 DOMAIN = Domain.model_validate(
     {
@@ -40,7 +41,7 @@ DOMAIN = Domain.model_validate(
                 "kind": "categorical",
                 "categories": ("1", "2"),
                 "title": "Sex & gender",
-                "description": "as in the register",
+                "description": f"as in the register {'x' * 300}",
                 "labels": {"1": "=cmd|' /C calc'!A0", "2": f"female {EVIL}"},
                 "source": "question <3>",
                 "why": "two are in the register",
@@ -97,6 +98,18 @@ def test_the_page_says_all_of_it_and_runs_none_of_it(published):
     ):  # fmt: skip
         assert said in page.text, said
     assert "Release shifts · data set shifts" in page.text
+
+
+@pytest.mark.browser
+def test_the_page_fits_a_phone_whatever_it_says(published):
+    driver = phone()
+    try:
+        driver.get((published[0] / bundle.PAGE).as_uri())
+        assert driver.find_element("tag name", "h1").text == f"Shifts of 2026 {EVIL}"
+        assert driver.get_log("browser") == []
+        assert driver.execute_script(SCROLLS) <= 0, "the page scrolls sideways on a phone"
+    finally:
+        driver.quit()
 
 
 def test_a_release_without_words_has_its_name_as_its_heading(tmp_path):
