@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from schemas import tables
 from schemas.spec.domain import Domain
 from steps_engine.domain.cells import Space
 from steps_engine.domain.encoding import decode
 from steps_engine.domain.rules import breaking
 from steps_engine.noise import SeededRandomness
+from tasks.verify.records import record_problems
 
 
 def domain(*rules: str, missing: str = "category", **said) -> Domain:
@@ -68,6 +71,15 @@ def test_without_the_rule_values_of_one_bin_would_break_it():
     of = domain()
     records = decode(np.zeros((400, 4), dtype=int), of, SeededRandomness(5)).to_pandas()
     assert (records["a"] > records["b"]).any() and (records["a"] != records["b"]).any()
+
+
+@pytest.mark.parametrize("rule", ["a <= b", "a == b"])
+def test_the_check_of_published_rows_finds_what_breaks_a_comparison_within_a_bin(rule):
+    of = domain(rule)
+    rows = pa.table({"a": [None, 3, 5], "b": [0, 3, 5], "c": [0, 0, 0], "flag": ["no"] * 3}).cast(tables.records(of))
+    assert list(record_problems(of, rows, None)) == []
+    rows = rows.set_column(0, rows.schema.field(0), pa.array([None, 3, 6]))
+    assert list(record_problems(of, rows, None)) == ["has a row whose a and b break a rule"]
 
 
 def test_an_ordered_pair_is_a_pair_of_draws_in_their_order():
