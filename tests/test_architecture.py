@@ -12,7 +12,13 @@ from tests.import_graph import LAYERS, ROOT, cycle, graph, imported, modules, pa
 NOISE, KEYS, CHARGE = "steps_engine/noise.py", "tasks/stores/keys.py", "tasks/stages/charge.py"
 LONGEST_FUNCTION, LONGEST_MODULE = 50, 300
 
-TOP = ("steps_engine.methods", "steps_engine.evaluation", "steps_engine.analyses", "steps_engine.studies")
+TOP = (
+    "steps_engine.methods",
+    "steps_engine.evaluation",
+    "steps_engine.analyses",
+    "steps_engine.studies",
+    "steps_engine.answers",
+)
 ENGINE = ("steps_engine.accounting", "steps_engine.domain", "steps_engine.inference", *TOP)
 ABOVE = {  # a folder or file, and what it never imports: what stands above or beside it
     "steps_engine/laws.py": ("steps_engine.noise", *ENGINE),
@@ -23,14 +29,20 @@ ABOVE = {  # a folder or file, and what it never imports: what stands above or b
     "steps_engine/domain/": ("steps_engine.inference", *TOP),
     "steps_engine/inference/": TOP,
     "steps_engine/accounting/": TOP,
-    "steps_engine/evaluation/": ("steps_engine.methods", "steps_engine.analyses", "steps_engine.studies"),
-    "steps_engine/analyses/": ("steps_engine.methods", "steps_engine.studies"),
-    "steps_engine/methods/": ("steps_engine.evaluation", "steps_engine.studies"),
+    "steps_engine/evaluation/": (
+        "steps_engine.methods",
+        "steps_engine.analyses",
+        "steps_engine.studies",
+        "steps_engine.answers",
+    ),
+    "steps_engine/analyses/": ("steps_engine.methods", "steps_engine.studies", "steps_engine.answers"),
+    "steps_engine/methods/": ("steps_engine.evaluation", "steps_engine.studies", "steps_engine.answers"),
     "tasks/stores/": ("tasks.reading", "tasks.publishing", "tasks.verify", "tasks.stages", "tasks.studies"),
     "tasks/reading/": ("tasks.publishing", "tasks.verify", "tasks.stages", "tasks.studies"),
-    "tasks/verify/": ("tasks.reading", "tasks.stages", "tasks.studies"),
-    "tasks/publishing/": ("tasks.reading", "tasks.stages", "tasks.studies"),
-    "tasks/stages/": ("tasks.studies",),
+    "tasks/verify/": ("tasks.reading", "tasks.stages", "tasks.studies", "tasks.answers"),
+    "tasks/publishing/": ("tasks.reading", "tasks.stages", "tasks.studies", "tasks.answers"),
+    "tasks/stages/": ("tasks.studies", "tasks.answers"),
+    "tasks/answers/": ("tasks.reading", "tasks.stages", "tasks.studies", "tasks.stores"),
     "flows/output/": ("flows.runtime", "flows.release", "flows.study", "flows.audit", "flows.cli"),
 }
 

@@ -59,14 +59,14 @@ def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: 
         found.add(bundle.MANIFEST, "lists other files than a bundle of this many sets has")
     sound = {}
     for name in sorted(names & files.keys() & manifest.files.keys()):
-        if _is(files[name], manifest.files[name]):
+        if is_as_signed(files[name], manifest.files[name]):
             sound[name] = files[name]
         else:
             found.add(name, "is not the file that was signed: its hash or size differs")
     return sound
 
 
-def _is(path: Path, facts: FileFacts) -> bool:
+def is_as_signed(path: Path, facts: FileFacts) -> bool:
     """The size first: what is longer than was signed is not read."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size != facts.size:
