@@ -188,6 +188,7 @@ AFTER_NOISE = (
     "tasks/stages/correct.py",
     "tasks/stages/synthesize.py",
     "tasks/verify/recompute.py",
+    "steps_engine/answers/sample.py",
 )
 
 

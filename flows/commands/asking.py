@@ -59,6 +59,30 @@ def table(folder: Path, attributes: tuple[str, ...], everything: bool, **asked: 
     return _written(made, asked), answered.brief if asked["csv"] is not None and not everything else answered.table
 
 
+@click.command()
+@FOLDER
+@click.option("--rows", type=click.IntRange(min=1), help="In each set; default: about as many as a set of the release has.")
+@click.option("--sets", type=click.IntRange(min=1), help="Default: as many as the release has.")
+@WHERE
+@click.option(
+    "--seed", type=click.IntRange(min=0, max=2**53 - 1), default=0, show_default=True, help="The same one makes the same rows."
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="A new folder; default: NAME-sample, here.")
+@click.option("--format", "form", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True)
+@KEY
+@answers
+def sample(folder: Path, where: tuple[str, ...], key: Path | None, out: Path | None, **asked: Any) -> Answered:
+    """Make more rows, or rows under a condition, from what a bundle published. Nothing is charged."""
+    from flows.output import answered
+    from tasks.answers.sampling import write_sample
+
+    found = _bundle(folder, key)
+    place = out or Path(f"{found.name}-sample")
+    return write_sample(
+        found, asked["rows"], _where(where), asked["sets"], asked["seed"], place, asked["form"]
+    ), answered.sample
+
+
 def _where(texts: tuple[str, ...]) -> dict[str, str]:
     from steps_engine.answers.conditions import read_conditions
 
@@ -83,4 +107,4 @@ def _written(answer: Answer, asked: dict[str, Any]) -> dict[str, Any]:
     return answer.document
 
 
-COMMANDS = (fit, table)
+COMMANDS = (fit, table, sample)

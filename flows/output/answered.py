@@ -33,6 +33,12 @@ def brief(answer: dict[str, Any]) -> None:
     _below(answer)
 
 
+def sample(answer: dict[str, Any]) -> None:
+    say(f"{answer['sets']} set(s) of {answer['rows']:,} rows{_where(answer)} from {answer['release']}, seed {answer['seed']}")
+    say(f"written: {answer['folder']}/{next(iter(answer['files']))} …, sample.json")
+    say(*(f"WARNING: {warning}" for warning in answer["warnings"]), answer["sentence"], *answer["notes"])
+
+
 def _cell(each: dict[str, Any]) -> tuple[str, ...]:
     interval = f"{each['low']:,.0f} to {each['high']:,.0f}"
     share = "" if each["share"] is None else f"{each['share']:.2%}"

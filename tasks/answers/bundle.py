@@ -15,6 +15,7 @@ from tasks.answers.opened import DRAWN, Opened, open_bundle
 if TYPE_CHECKING:
     import pandas as pd
 
+    from steps_engine.answers.sample import Sampling
     from tasks.answers.frames import Answer
 
 Where = Mapping[str, Any] | None
@@ -81,6 +82,29 @@ class Bundle:
         columns = [self.domain.names[j] for j in sorted({*places, *kept})]
         found = table_of(Asked(places, kept), self.domain, self.plan, tables, lambda: self._opened.sets(columns))
         return table_answer(found, names, labels_where(kept, self.domain), self._facts, self.notices)
+
+    def sample(
+        self, rows: int | None = None, where: Where = None, sets: int | None = None, seed: int = 0
+    ) -> list[pd.DataFrame]:
+        """More rows, or rows under a condition: `rows` of them in each of so many sets. The same seed makes the same rows."""
+        import pyarrow as pa
+
+        asked = self.sampling(where, seed)
+        numbers = range(1, (sets or self.plan.sets) + 1)
+        return [pa.concat_tables(asked.blocks(number, rows or self.rows)).to_pandas() for number in numbers]
+
+    def sampling(self, where: Where, seed: int) -> Sampling:
+        """What `sample` draws from."""
+        from steps_engine.answers.conditions import codes_where
+        from steps_engine.answers.sample import Sampling
+
+        kept = codes_where(where or {}, self.domain)
+        return Sampling(self.domain, self.plan, self._opened.counts(*DRAWN), kept, seed)
+
+    @property
+    def rows(self) -> int:
+        """About how many a set has."""
+        return max(1, self._opened.rows // self.plan.sets)
 
     @property
     def _facts(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import steps_engine.methods  # noqa: F401  registers the methods
 from schemas import tables
@@ -60,6 +61,12 @@ class Opened:
 
     def sets(self, columns: Sequence[str]) -> list[pa.Table]:
         return [self.records(number, columns) for number in range(1, self.plan.sets + 1)]
+
+    @property
+    def rows(self) -> int:
+        """Of all synthetic sets together, by their footers."""
+        files = (self._signed(f"synthetic-{number}.parquet") for number in range(1, self.plan.sets + 1))
+        return sum(pq.read_metadata(path).num_rows for path in files)
 
     def _table(self, stage: str, schema: pa.Schema) -> pa.Table:
         name = f"{stage}.parquet"

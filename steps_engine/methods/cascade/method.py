@@ -19,7 +19,7 @@ from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.plan import outline
 from steps_engine.methods.cascade.sanitize import sanitize
 from steps_engine.methods.cascade.spec import CascadeSpec
-from steps_engine.methods.cascade.synthesize import synthesize_cascade
+from steps_engine.methods.cascade.synthesize import source, synthesize_cascade
 from steps_engine.methods.cascade.tables import (
     estimates_table,
     noisy_table,
@@ -31,6 +31,7 @@ from steps_engine.methods.cascade.tables import (
 )
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Source
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
@@ -75,6 +76,9 @@ class CascadeMethod:
 
     def sketch(self, plan: Plan) -> Sketch:
         return view.sketch(plan)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        return source(domain, plan, read_sanitized(domain, tables), number, randomness)
 
     def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
         return tabulate.lacking(domain, plan, tables, asked)

@@ -20,7 +20,7 @@ from steps_engine.methods.pairs.measure import build, sanitize
 from steps_engine.methods.pairs.plan import outline
 from steps_engine.methods.pairs.predict import candidate
 from steps_engine.methods.pairs.spec import PairsSpec
-from steps_engine.methods.pairs.synthesize import synthesize
+from steps_engine.methods.pairs.synthesize import source, synthesize
 from steps_engine.methods.pairs.tables import (
     estimates_table,
     noisy_table,
@@ -31,6 +31,7 @@ from steps_engine.methods.pairs.tables import (
     structure_table,
 )
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Source
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
@@ -77,6 +78,9 @@ class PairsMethod:
 
     def sketch(self, plan: Plan) -> Sketch:
         return view.sketch(plan)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        return source(*read_measured(domain, plan, tables), number, randomness)
 
     def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
         return tabulate.lacking(domain, plan, tables, asked)
