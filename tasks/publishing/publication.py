@@ -21,6 +21,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
+from tasks.publishing.analysis_r import analysis_r
 from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.listings import listings
@@ -142,6 +143,7 @@ def contents(
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
     files |= listings(view, release.domain)
+    files[bundle.ANALYSIS] = analysis_r(bundle.read_domain(files[bundle.DOMAIN]), plan)  # as whoever makes it again reads it
     files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, view)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])

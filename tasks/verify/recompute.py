@@ -20,6 +20,7 @@ from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.checked import Findings
 from steps_engine.methods.registry import method_of
 from tasks.publishing import bundle
+from tasks.publishing.analysis_r import analysis_r
 from tasks.verify.bundle import Recomputed, Verdict, examine
 from tasks.verify.files import read_table
 
@@ -55,7 +56,15 @@ def recompute(
             same[_file(stage)] = found.collect(_file(stage), differences, published, again.cast(schemas[stage]))
         else:
             same[_file(stage)] = False
+    if bundle.ANALYSIS in files:
+        same[bundle.ANALYSIS] = found.collect(bundle.ANALYSIS, _rewritten, files[bundle.ANALYSIS], domain, plan)
     return Recomputed(same)
+
+
+def _rewritten(published: Path, domain: Domain, plan: Plan) -> Iterator[str]:
+    """analysis.R is a program: what it says must be what follows, to the byte."""
+    if published.read_bytes() != analysis_r(domain, plan):
+        yield "is not what follows from the domain and the plan"
 
 
 def _file(stage: str) -> str:
