@@ -38,10 +38,11 @@ made = synthesize_frame(frame, domain, epsilon=1, method=spec.method)
 print(len(made.frames), *made.frames[0].columns)
 """
 IMPORTS = """
-import importlib, pkgutil, schemas, steps_engine, tasks.verify
-for package in (schemas, steps_engine, tasks.verify):
+import importlib, pkgutil, schemas, steps_engine, tasks.answers, tasks.verify
+for package in (schemas, steps_engine, tasks.answers, tasks.verify):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        importlib.import_module(module.name)
+        if module.name != "tasks.answers.picture":  # which is imported where a picture is asked for
+            importlib.import_module(module.name)
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -131,8 +132,24 @@ def test_a_bundle_is_recomputed_on_the_base(run: Run, tmp_path: Path, decomposit
     release = a_release(POLL, {"decomposition": decomposition, "sets": {"count": 2, "budget": "shared"}})
     folder = publish(*make(tmp_path / "home", release, some_counts(POLL, 503)).arguments, seeds="steps-seeds/1").folder
     done = run(STEPS, "verify", folder, "--recompute", "--json")
-    files = ("consistent-counts.parquet", "synthetic-1.parquet", "synthetic-2.parquet")
+    files = ("consistent-counts.parquet", "synthetic-1.parquet", "synthetic-2.parquet", "analysis.R")
     assert json.loads(done.stdout)["recomputed"] == {"files": dict.fromkeys(files, True), "why_not": None}, done.stderr
+
+
+@pytest.mark.parametrize("name", ["tree-given", "cascade-shared"])
+def test_a_bundle_is_asked_on_the_base(run: Run, tmp_path: Path, name: str):
+    folder = unpacked(name, tmp_path, "bundles")
+    table = run(STEPS, "table", folder, "voted", "age", "--json")
+    assert (table.returncode, table.stderr) == (0, "") and len(json.loads(table.stdout)["cells"]) > 4
+    fit = run(STEPS, "fit", folder, "wage ~ voted", "--csv", "found.csv")
+    assert (fit.returncode, fit.stderr) == (0, "") and (tmp_path / "found.csv").read_text().startswith("name,estimate,")
+    sample = run(STEPS, "sample", folder, "--rows", 20, "--where", "voted=yes", "--out", "more")
+    assert (sample.returncode, sample.stderr) == (0, "") and (tmp_path / "more/sample.json").is_file()
+
+
+def test_a_picture_says_what_to_install(run: Run, tmp_path: Path):
+    done = run(STEPS, "table", unpacked("tree-given", tmp_path, "bundles"), "voted", "--picture", "voted.svg")
+    assert done.returncode == 2 and "needs matplotlib; pip install" in done.stderr
 
 
 def test_a_spoilt_bundle_does_not_verify_on_the_base(run: Run, tmp_path: Path):
