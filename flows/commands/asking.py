@@ -80,7 +80,7 @@ def sample(folder: Path, where: tuple[str, ...], key: Path | None, out: Path | N
     place = out or Path(f"{found.name}-sample")
     return write_sample(
         found, asked["rows"], _where(where), asked["sets"], asked["seed"], place, asked["form"]
-    ), answered.sample
+    ), answered.more_rows
 
 
 def _where(texts: tuple[str, ...]) -> dict[str, str]:

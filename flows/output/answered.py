@@ -33,7 +33,7 @@ def brief(answer: dict[str, Any]) -> None:
     _below(answer)
 
 
-def sample(answer: dict[str, Any]) -> None:
+def more_rows(answer: dict[str, Any]) -> None:
     say(f"{answer['sets']} set(s) of {answer['rows']:,} rows{_where(answer)} from {answer['release']}, seed {answer['seed']}")
     say(f"written: {answer['folder']}/{next(iter(answer['files']))} …, sample.json")
     say(*(f"WARNING: {warning}" for warning in answer["warnings"]), answer["sentence"], *answer["notes"])

@@ -21,11 +21,11 @@ from schemas.spec.release import Release
 from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
-from tasks.publishing.analysis_r import analysis_r
 from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
-from tasks.publishing.listings import listings
-from tasks.publishing.page import make_page, view_of
+from tasks.publishing.page import view_of
+from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
+from tasks.publishing.telling import told
 from tasks.stores.acts import consented
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
@@ -142,11 +142,12 @@ def contents(
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
-    files |= listings(view, release.domain)
-    files[bundle.ANALYSIS] = analysis_r(bundle.read_domain(files[bundle.DOMAIN]), plan)  # as whoever makes it again reads it
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, view)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
+    domain = bundle.read_domain(files[bundle.DOMAIN])  # as whoever makes this again will read it
+    files |= told(_manifest(plan, files, proof, analyses, seeds), plan, domain, view)
+    manifest = _manifest(plan, files, proof, analyses, seeds)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(manifest)
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
+    files[STATEMENT] = envelope_of(key, statement_of(manifest, files[bundle.MANIFEST]))
     history = history_of(open_ledger(home))
     return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 

@@ -15,6 +15,7 @@ from schemas.errors import SpecError
 from schemas.manifest import FileFacts
 from steps_engine.methods.checked import Findings, printable
 from tasks.publishing import bundle
+from tasks.publishing.descriptions import describing_among
 from tasks.publishing.formats import formats_among
 from tasks.verify.ways import MOST_SETS
 
@@ -50,10 +51,11 @@ def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: 
     sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
-    names = bundle.file_names(sets, formats_among(manifest.files), bundle.listings_among(manifest.files))
+    among = manifest.files
+    names = bundle.file_names(sets, formats_among(among), bundle.listings_among(among), describing_among(among))
     for name in sorted(files.keys() - names):
         found.add(printable(name), "does not belong to a bundle")
-    for name in sorted(names - files.keys() - bundle.UNLISTED):
+    for name in sorted(names - files.keys() - {bundle.MANIFEST, bundle.SIGNATURE}):
         found.add(name, "is missing")
     if manifest.files.keys() != names - bundle.UNLISTED:
         found.add(bundle.MANIFEST, "lists other files than a bundle of this many sets has")

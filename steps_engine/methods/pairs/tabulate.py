@@ -27,6 +27,7 @@ from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, possible_cells
 
+MOST_NAMED = 3
 MOST_ATTRIBUTES = 12  # of a table: beyond, nobody measured all 2^d of its parts
 
 
@@ -200,7 +201,8 @@ def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabula
     structure, noisy = read_measured(domain, plan, tables)
     said, several = told(structure, noisy), len(_with_choice(domain, asked.all)) > 1
     if untold := _untold(structure, said, asked.all):
-        return f"not measured: {'; '.join(untold)}"
+        more = f" and {len(untold) - MOST_NAMED} more" if len(untold) > MOST_NAMED else ""
+        return f"not measured: {'; '.join(untold[:MOST_NAMED])}{more}"
     axes = [_Axis.whole(structure, j, several) for j in asked.all]
     listed = axes[: len(asked.attributes)]
     kept = [axis.summed(codes) for axis, codes in zip(axes[len(listed) :], asked.kept.values(), strict=True)]

@@ -13,12 +13,13 @@ import pytest
 from schemas.spec.domain import Domain
 from tasks.answers import read_bundle
 from tasks.publishing import bundle
-from tasks.publishing.analysis_r import FORM, analysis_r
+from tasks.publishing.descriptions.analysis_r import FORM, analysis_r
 from tasks.publishing.publication import publish
 from tasks.verify.bundle import verify_bundle
 from tasks.verify.recompute import verify_again
 from tests.tasks.publishing.making import Made, a_release, make, sign_again, some_counts
 
+ANALYSIS = "analysis.R"
 RSCRIPT = shutil.which("Rscript")
 needs_r = pytest.mark.skipif(
     RSCRIPT is None, reason="R is not installed: scripts/system-packages.sh, or apt-get install r-base-core"
@@ -34,7 +35,7 @@ MODELS = [
 
 
 def run_r(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(RSCRIPT), "--vanilla", str(folder / bundle.ANALYSIS), *words]
+    command = [str(RSCRIPT), "--vanilla", str(folder / ANALYSIS), *words]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
     )
@@ -141,7 +142,7 @@ def test_awkward_labels_and_names_reach_r(tmp_path: Path):
 
 
 def test_it_is_signed_and_follows_from_domain_and_plan(made_by_pairs: Made, by_pairs: Path):
-    content = (by_pairs / bundle.ANALYSIS).read_bytes()
+    content = (by_pairs / ANALYSIS).read_bytes()
     assert content.startswith(f"# {FORM}\n".encode()) and content.isascii()
     plan, domain = (
         bundle.read_plan((by_pairs / bundle.PLAN).read_bytes()),
@@ -149,18 +150,18 @@ def test_it_is_signed_and_follows_from_domain_and_plan(made_by_pairs: Made, by_p
     )
     assert content == analysis_r(domain, plan) == analysis_r(made_by_pairs.release.domain, made_by_pairs.plan)
     verdict = verify_again(by_pairs)
-    assert verdict.recomputed is not None and verdict.recomputed.same[bundle.ANALYSIS] is True
+    assert verdict.recomputed is not None and verdict.recomputed.same[ANALYSIS] is True
 
 
 def test_another_program_under_its_name_is_found_by_recompute_even_if_signed(
     made_by_pairs: Made, by_pairs: Path, tmp_path: Path
 ):
     copy = Path(shutil.copytree(by_pairs, tmp_path / "copy"))
-    script = copy / bundle.ANALYSIS
+    script = copy / ANALYSIS
     script.write_bytes(script.read_bytes().replace(b"1 + 1 / m", b"1 - 1 / m"))
-    assert [problem.file for problem in verify_bundle(copy) if not problem.note] == [bundle.ANALYSIS], "not what was signed"
+    assert [problem.file for problem in verify_bundle(copy) if not problem.note] == [ANALYSIS], "not what was signed"
     sign_again(copy, made_by_pairs.home)
     assert not [problem for problem in verify_bundle(copy) if not problem.note], "the plain check runs nothing again"
     verdict = verify_again(copy)
-    assert verdict.recomputed is not None and verdict.recomputed.same[bundle.ANALYSIS] is False
-    assert "analysis.R: is not what follows from the domain and the plan" in map(str, verdict.problems)
+    assert verdict.recomputed is not None and verdict.recomputed.same[ANALYSIS] is False
+    assert "analysis.R: is not what follows from the tables, the plan and the domain" in map(str, verdict.problems)

@@ -56,7 +56,7 @@ def test_a_release_of_this_version_is_recomputed_whole_and_its_sets_are_the_same
     manifest, folder = published(home, asked, planned, tree, noisy, consistent, *sets)
     found = verify_again(folder, home.keys / "signing-key.pub")
     assert manifest["seeds"] == "steps-seeds/1" and found.problems == () and found.recomputed is not None
-    assert len(found.recomputed.same) == 4 and all(found.recomputed.same.values())
+    assert {f"synthetic-{i}.parquet" for i in (1, 2)} < found.recomputed.same.keys() and all(found.recomputed.same.values())
 
 
 def test_a_release_that_an_earlier_version_began_to_draw_ends_by_its_rule(drawn):

@@ -14,10 +14,12 @@ from schemas.plan import Plan
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
+from tasks.publishing.description import Description
+from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
 
 FORM = "steps-analysis/1"
-_BODY = Path(__file__).parent / "pages" / "analysis.R"
+_BODY = Path(__file__).parents[1] / "pages" / "analysis.R"
 _WIDTH = 110  # of a line
 _HEAD = """\
 # {form}
@@ -45,6 +47,10 @@ def analysis_r(domain: Domain, plan: Plan) -> bytes:
     }
     head = _HEAD.format(form=FORM, facts=_r(facts), example=_example(domain))
     return (head + _BODY.read_text(encoding="ascii")).encode("ascii")
+
+
+def _write(said: Description) -> bytes:
+    return analysis_r(said.domain, said.plan)
 
 
 def _facts(attribute: Attribute) -> dict[str, Any]:
@@ -109,3 +115,6 @@ def _lines(parts: Iterable[str]) -> Iterator[str]:
         line = f"{line}, {part}" if line else part
     if line:
         yield line
+
+
+ENTRY = DescribingFile("analysis.R", 7, _write)
