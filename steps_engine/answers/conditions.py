@@ -94,7 +94,7 @@ def _bin(attribute: Ranged, text: str) -> int:
         raise SpecError(
             f"nothing fulfils {attribute.name}={text}: it lies beyond its bounds; its bins are {some(attribute.labels)}"
         )
-    return int(min(np.searchsorted(edges, number, side="right") - 1, attribute.present - 1))
+    return min(int(np.searchsorted(edges, number, side="right")) - 1, attribute.present - 1)
 
 
 def _alone(attribute: Ranged, text: str) -> int:

@@ -33,7 +33,7 @@ def _knowing(cascade: Cascade, of: Sequence[int]) -> list[int]:
 
 
 def _known(tree: AttributeTree, of: Sequence[int]) -> tuple[int, ...]:
-    fixed = (tree.branches() >= 0).all(axis=0)
+    fixed: np.ndarray = np.asarray((tree.branches() >= 0).all(axis=0))
     return tuple(j for j in of if fixed[j] or j == tree.attribute or tree.sizes[j] == 1)
 
 

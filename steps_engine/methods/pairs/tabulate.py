@@ -67,7 +67,8 @@ def told(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
         if (size := margins.domain.sizes[j]) > 1:
             variance = contrast_variance(margins.draws[margins.domain.names[j],][0], (size,))
             for axes, said in interactions(contrasts.mean(axis=0), (size,), variance / m, margins.centred, range(2)):
-                found[key] = said.joined(found.get(key := (j,) * len(axes)))
+                of_table = (j,) * len(axes)
+                found[of_table] = said.joined(found.get(of_table))
     for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
         every = range(len(of) + 1)
         for axes, said in interactions(measured.mean(axis=0), structure.shape(of), variance / m, margins.centred, every):
@@ -99,22 +100,25 @@ class _Axis:
 
     @property
     def mean(self) -> np.ndarray:
-        return self.rows.mean(axis=1, keepdims=True)
+        mean: np.ndarray = self.rows.mean(axis=1, keepdims=True)
+        return mean
 
     @property
     def centred(self) -> np.ndarray:
-        return self.rows - self.mean
+        centred: np.ndarray = self.rows - self.mean
+        return centred
 
     @property
     def fine(self) -> np.ndarray:
         """As weights over the categories, less their mean."""
-        weights: np.ndarray = self.centred[:, self.group]
-        return weights - self.slope
+        weights: np.ndarray = self.centred[:, self.group] - self.slope
+        return weights
 
     @property
     def slope(self) -> np.ndarray:
         """What a row more in all is to the part of this attribute alone: nothing where groups are of one size."""
-        return self.centred[:, self.group].mean(axis=1, keepdims=True)
+        slope: np.ndarray = self.centred[:, self.group].mean(axis=1, keepdims=True)
+        return slope
 
     def summed(self, codes: Sequence[int]) -> _Axis | None:
         """The sum of some categories; None where they divide a group."""
@@ -189,7 +193,8 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _each(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return (a * b).sum(axis=1)
+    products: np.ndarray = (a * b).sum(axis=1)
+    return products
 
 
 def _all(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -235,7 +240,9 @@ def _given_rules(axes: list[_Axis], wanted: list[_Axis], listed: int, said: dict
     """All cells together, given that those which no record can have are nought."""
     every = _Sums(axes, said)
     joint = Joint(every.estimate, every.covariance(every, _all))
-    picked = reduce(np.kron, [axis.rows for axis in wanted], np.ones((1, 1)))
+    picked: np.ndarray = np.ones((1, 1))
+    for axis in wanted:
+        picked = np.kron(picked, axis.rows)
     found = joint.given(np.eye(len(allowed))[~allowed], np.zeros(int((~allowed).sum()))).summed(picked)
     there = picked @ allowed > 0
     variance = np.where(there, np.maximum(np.diag(found.covariance), 0.0), 0.0)

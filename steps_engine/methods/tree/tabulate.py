@@ -70,5 +70,5 @@ def _spread(branches: Branches, plan: Plan, cell: np.ndarray, size: int, inside:
         last = min(first + step, size)
         chosen = np.where((cell >= first) & (cell < last), cell - first, -1)
         parts.append(spreads(branches, plan, chosen, last - first, inside))
-    both = (np.concatenate([getattr(part, name) for part in parts]) for name in ("variance", "cross"))
-    return Spread(*both, parts[0].whole)
+    variance, cross = (np.concatenate([getattr(part, name) for part in parts]) for name in ("variance", "cross"))
+    return Spread(variance, cross, parts[0].whole)

@@ -30,7 +30,8 @@ class Spread:
 
 def margin_variances(branches: Branches, plan: Plan, digit: np.ndarray, size: int) -> np.ndarray:
     """Var(f) of every category for one set. `digit` is the category of each end of a branch."""
-    return np.maximum(_at_root(branches, plan, digit, size, None)[1][0], 0.0)
+    variances: np.ndarray = np.maximum(_at_root(branches, plan, digit, size, None)[1][0], 0.0)
+    return variances
 
 
 def spreads(branches: Branches, plan: Plan, digit: np.ndarray, size: int, inside: np.ndarray) -> Spread:
