@@ -136,7 +136,7 @@ def test_a_bundle_is_recomputed_on_the_base(run: Run, tmp_path: Path, decomposit
     assert json.loads(done.stdout)["recomputed"] == same, done.stderr
 
 
-@pytest.mark.parametrize("name", ["tree-given", "cascade-shared"])
+@pytest.mark.parametrize("name", ["tree-given", "cascade-split"])
 def test_a_bundle_is_asked_on_the_base(run: Run, tmp_path: Path, name: str):
     folder = unpacked(name, tmp_path, "bundles")
     table = run(STEPS, "table", folder, "voted", "age", "--json")
