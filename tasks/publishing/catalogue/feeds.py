@@ -51,7 +51,7 @@ def atom(releases: Sequence[Shelved], title: str, address: str) -> bytes:
         xml.SubElement(entry, "link", href=address + each.page)
         xml.SubElement(entry, "summary").text = summary(each)
     xml.indent(feed)
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + xml.tostring(feed, encoding="utf-8") + b"\n"
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{xml.tostring(feed, encoding="unicode")}\n'.encode()
 
 
 def _urn(of: str) -> str:
@@ -92,7 +92,7 @@ def _dataset(each: Shelved, address: str) -> dict[str, Any]:
         "@type": "dcat:Dataset",
         "dct:identifier": each.name,
         "dct:title": f"{each.title}: {each.name}",
-        "dct:description": f"{domain.description.rstrip('.')}. {summary(each)}" if domain.description else summary(each),
+        "dct:description": f"{each.about} {summary(each)}".strip(),
         "dct:issued": {"@type": "xsd:date", "@value": each.day},
         "dct:modified": {"@type": "xsd:date", "@value": each.changed},
         "adms:status": {"@id": f"http://purl.org/adms/status/{_STATUS[each.state]}"},

@@ -45,7 +45,13 @@ class Shelved:
 
     @property
     def title(self) -> str:
-        return self.domain.title or self.domain.name
+        return getattr(self.manifest, "title", None) or self.domain.title or self.domain.name
+
+    @property
+    def about(self) -> str:
+        """What its publisher says of it."""
+        said = (getattr(self.manifest, "description", None), self.domain.description)
+        return " ".join(dict.fromkeys(f"{text.rstrip('.')}." for text in said if text))
 
     @property
     def population(self) -> str:
@@ -99,9 +105,11 @@ class Shelved:
         return " ".join(list(unique)[:MOST_WORDS])
 
     def _said(self) -> Iterator[str]:
-        yield from filter(None, (self.domain.description, self.domain.publisher, self.domain.source))
+        yield from filter(None, (self.about, self.domain.publisher, self.domain.source))
         for attribute in self.domain.attributes:
             yield from filter(None, (attribute.name, attribute.title, attribute.description))
+        for derived in self.domain.derived:
+            yield from filter(None, (derived.name, derived.title, derived.description))
         for attribute in self.domain.attributes:
             yield from attribute.label_texts.values()
 

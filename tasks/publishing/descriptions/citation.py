@@ -18,7 +18,7 @@ def _write(said: Description) -> bytes:
             "cff-version": "1.2.0",
             "message": "If you use these data, please cite them as below, and say that they are synthetic.",
             "type": "dataset",
-            "title": said.title,
+            "title": said.name,
             "authors": [{"name": who}],
             "abstract": said.text,
             "version": said.release,

@@ -46,7 +46,7 @@ def _write(said: Description) -> bytes:
 
 def _basic(said: Description) -> dict[str, Any]:
     return {
-        "name": said.title,
+        "name": said.name,
         "data_curators": [{"data_curator_name": said.domain.publisher or NOT_STATED}],
         "description": said.text,
         "intended_use": said.use,
