@@ -16,7 +16,7 @@ from schemas.spec.rules import Rule
 from steps_engine.methods.views import View
 from tasks.publishing.columns import Column, column_of, derived_column
 
-WHAT = {
+WHAT = {  # a file holds, by its name without number and suffix; of describing files their entries say it
     "tree": "the nodes of the tree: which attributes split which node",
     "noisy-counts": "every node's count as it was drawn, one column per set",
     "consistent-counts": "least-squares counts with standard errors, and the whole numbers behind each set",
@@ -27,11 +27,6 @@ WHAT = {
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code in the tables stands for",
     "signing-key": "the key that signed the manifest",
-    "README": "what this folder is, in ten lines",
-    "datapackage": "this folder for programs that read Frictionless data packages",
-    "croissant": "this folder for programs that read Croissant and schema.org (JSON-LD)",
-    "opendp_deployment": "this release as a card for the registry of deployments of differential privacy",
-    "CITATION": "how to cite this release (Citation File Format)",
 }
 MEDIA = {
     ".parquet": "application/vnd.apache.parquet",

@@ -21,7 +21,8 @@ from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
-from tasks.publishing.description import WHAT, in_order, stem_of
+from tasks.publishing.description import in_order
+from tasks.publishing.descriptions import what_it_holds
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 from tasks.publishing.said import about, derived_rows, rule_rows
 from tasks.publishing.templates import template
@@ -144,7 +145,7 @@ def _runs(sets: list[int]) -> str:
 def _file_rows(manifest: Manifest) -> Iterator[dict[str, Any]]:
     for name in in_order(manifest.files):
         facts = manifest.files[name]
-        yield {"name": name, "what": WHAT[stem_of(name)], "size": facts.size, "sha256": facts.sha256}
+        yield {"name": name, "what": what_it_holds(name), "size": facts.size, "sha256": facts.sha256}
 
 
 def _rounded_up(cost: Fraction) -> str:

@@ -37,4 +37,4 @@ def _contact(who: str, contact: str) -> dict[str, Any]:
     return {"name": who, "email": contact} if "@" in contact else {"name": contact}
 
 
-ENTRY = DescribingFile("CITATION.cff", 5, _write)
+ENTRY = DescribingFile("CITATION.cff", 5, "how to cite this release (Citation File Format)", _write)

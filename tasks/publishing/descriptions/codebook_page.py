@@ -72,4 +72,6 @@ def _up(value: float) -> str:
     return f"{-int(-(value - 1e-9) // 1):,}"
 
 
-ENTRY = DescribingFile("codebook.html", 6, _write)
+ENTRY = DescribingFile(
+    "codebook.html", 6, "what every attribute, category and code means, with counts and their errors", _write
+)

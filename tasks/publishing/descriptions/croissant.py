@@ -148,4 +148,4 @@ def _field(column: Column, name: str) -> dict[str, Any]:
     }
 
 
-ENTRY = DescribingFile("croissant.json", 3, _write)
+ENTRY = DescribingFile("croissant.json", 3, "this folder for programs that read Croissant and schema.org (JSON-LD)", _write)

@@ -114,4 +114,4 @@ def _limits(column: Column, of_text: bool) -> dict[str, Any]:
     return limits
 
 
-ENTRY = DescribingFile("datapackage.json", 2, _write)
+ENTRY = DescribingFile("datapackage.json", 2, "this folder for programs that read Frictionless data packages", _write)

@@ -133,4 +133,6 @@ def _reasons(said: Description) -> Iterator[str]:
     yield "Every figure can be checked: steps verify computes composition, scales, counts and rows again."
 
 
-ENTRY = DescribingFile("opendp_deployment.yaml", 4, _write)
+ENTRY = DescribingFile(
+    "opendp_deployment.yaml", 4, "this release as a card for the registry of deployments of differential privacy", _write
+)

@@ -22,11 +22,13 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
 from tasks.publishing import bundle
-from tasks.publishing.descriptions import DESCRIBING, describing_among, describing_files, written
+from tasks.publishing.descriptions import describing_among, describing_files, written
 from tasks.publishing.publication import publish
 from tasks.publishing.statement import STATEMENT
 from tasks.verify.bundle import verify_bundle
-from tests.tasks.publishing.making import POLL, WORDED, Made, a_release, make, sign_again, some_counts
+from tasks.verify.recompute import verify_again
+from tests.tasks.publishing.making import GIVEN, POLL, WORDED, Made, a_release, make, sign_again, some_counts
+from tests.toys import added
 
 PAIRS = {"decomposition": "pairs", "sets": {"count": 2, "budget": "shared"}}
 
@@ -386,7 +388,11 @@ def test_two_publications_of_the_same_draws_describe_themselves_in_the_same_byte
     assert files == first
 
 
-def test_a_new_describing_file_is_one_module(monkeypatch):
-    assert [each.name for each in DESCRIBING.entries()][0] == "README.txt"
-    places = [each.place for each in DESCRIBING.entries()]
-    assert places == sorted(places) and len(set(places)) == len(places)
+def test_a_new_describing_file_is_one_module(monkeypatch, tmp_path):
+    added(monkeypatch, "tasks.publishing.descriptions", "describing_files")
+    made = make(tmp_path / "home", a_release(POLL, GIVEN, formats=("parquet",)), some_counts(POLL, 301))
+    folder = publish(*made.arguments, seeds="steps-seeds/1").folder
+    assert (folder / "names.txt").read_text().split() == list(POLL.names)
+    assert "the attributes&#39; names" in (folder / bundle.PAGE).read_text(encoding="utf-8")
+    found = verify_again(folder, made.home.keys / "signing-key.pub")
+    assert found.problems == () and found.recomputed is not None and found.recomputed.same["names.txt"]
