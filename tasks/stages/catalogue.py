@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import SpecError
+from schemas.errors import EvidenceBroken, SpecError
 from tasks.publishing import bundle
 from tasks.publishing.catalogue.accounts import Ahead, Run, accounts_of
 from tasks.publishing.catalogue.feeds import ATOM, DCAT, INDEX, LIST, atom, dcat, listing
 from tasks.publishing.catalogue.page import heading, make_index
 from tasks.publishing.catalogue.shelf import Shelved, in_order, read_shelved
 from tasks.publishing.catalogue.site import RELEASES, Written, must_be_catalogue, write_site
-from tasks.stages.audit import bundles, check_bundle, must_be_current
+from tasks.publishing.publication import published_heads
+from tasks.stages.audit import bundles, check_bundle
 from tasks.stages.foresee import Outlook
 from tasks.stores.acts import consented
 from tasks.stores.files import alone, disk_faults
 from tasks.stores.home import Home
+from tasks.stores.identity import must_be_ours
 from tasks.stores.keys import SIGNING_PUBLIC
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
@@ -37,22 +39,33 @@ def catalogue(
     """Writes the site, or brings it up to date; what does not verify is left out and told.
 
     `outlooks`, seen on day `today`: what the schedules will ask. `address`: where the site will lie, for links in feeds.
-    `problems` of each bundle, where somebody has just verified all of them.
+    `problems` of bundles that somebody has just verified; others are verified here.
     """
     must_be_catalogue(out, home)
-    if address and "://" not in address:
+    if address and not address.startswith(("https://", "http://")):
         raise SpecError(f"--address {address!r} is where the catalogue will lie: https://data.example/catalogue/")
-    must_be_current(home)
-    ledger, found = open_ledger(home), dict[str, list[str]]()
+    ledger, found, known = _sound_ledger(home), dict[str, list[str]](), problems or {}
     for folder in bundles(home):
-        known = check_bundle(home, folder) if problems is None else problems.get(folder.name, [])
-        found[folder.name] = known or _unknown(ledger, folder)
+        told = known[folder.name] if folder.name in known else check_bundle(home, folder)
+        found[folder.name] = list(told) or _unknown(ledger, folder)
     with alone(home.folder / "publish.lock", PATIENCE):  # no notice changes meanwhile
         releases = in_order(read_shelved(home.public / name) for name, known in found.items() if not known)
     with alone(home.folder / "catalogue.lock", PATIENCE), disk_faults(out):
         written = _write(home, ledger, out, releases, _ahead(outlooks, today), f"{address.rstrip('/')}/" if address else "")
     left_out = {name: known for name, known in found.items() if known}
     return _answer(out, releases, written, left_out)
+
+
+def _sound_ledger(home: Home) -> Ledger:
+    """This home's, and no older copy than is known elsewhere; a bundle whose manifest cannot be read is told as a bundle."""
+    ledger = open_ledger(home)
+    must_be_ours(home, ledger)
+    try:
+        heads = published_heads(home)
+    except EvidenceBroken:
+        heads = []
+    ledger.must_be_current(ledger.anchor, heads)
+    return ledger
 
 
 def _unknown(ledger: Ledger, folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from schemas.errors import SpecError
+from schemas.errors import EvidenceBroken, SpecError
 from tasks.publishing import bundle
 from tasks.publishing.catalogue import site
 from tasks.stages.catalogue import catalogue
@@ -26,7 +26,7 @@ from tests.tasks.publishing.making import edit_table
 NAMES = {"poll-2024", "poll-2025", "wages-2026", "wages-2026b"}
 PAGES = {"index.html", "feed.xml", "dcat.jsonld", "catalogue.json", "signing-key.pub"}
 DAY = "2026-09-12"
-SOUND: dict = {}  # for tests of something else: no bundle has problems
+SOUND: dict[str, list[str]] = {name: [] for name in NAMES}  # for tests of something else: verified before
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +150,26 @@ def test_a_bundle_that_does_not_verify_is_left_out_told_and_taken_off(home: Home
     assert any("synthetic-1.parquet" in problem for problem in answer["problems"])
     assert "poll-2025" not in json.loads((out / "catalogue.json").read_bytes())["releases"]
     assert not (out / "releases/poll-2025").exists() and 'id="poll-2025"' not in (out / "index.html").read_text()
+
+
+def test_a_bundle_without_a_readable_manifest_is_left_out_like_any_other(home: Home, out: Path):
+    (home.public / "poll-2024/manifest.json").write_bytes(b"{")
+    answer = catalogue(home, out, problems={name: [] for name in NAMES - {"poll-2024"}})
+    assert not answer["ok"] and answer["left_out"] == ["poll-2024"] and answer["releases"] == 3
+
+
+def test_a_ledger_that_was_edited_leaves_the_catalogue_as_it_was(home: Home, out: Path):
+    import sqlite3
+
+    catalogue(home, out, problems=SOUND)
+    before = contents(out)
+    with sqlite3.connect(home.ledger_file) as ledger:
+        for (trigger,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            ledger.execute(f'DROP TRIGGER "{trigger}"')
+        ledger.execute("UPDATE entries SET amount = amount + 1, granted_after = granted_after + 1 WHERE seq = 1")
+    with pytest.raises(EvidenceBroken):
+        catalogue(home, out, problems=SOUND)
+    assert contents(out) == before
 
 
 def test_a_folder_that_the_ledger_never_published_is_left_out(home: Home, out: Path):
