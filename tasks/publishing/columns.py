@@ -11,6 +11,7 @@ from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
 from schemas.spec.rules import Rule
 from steps_engine.methods.views import Margin
+from tasks.publishing.said import value_words
 from tasks.publishing.verdict import trust
 
 Bound = int | float | str
@@ -57,6 +58,7 @@ class Column:
     may_be_missing: bool
     is_counted: bool = False
     follows_from: str | None = None
+    remark: str = ""  # how synthetic values lie where nothing was counted
 
     @property
     def text(self) -> str:
@@ -80,6 +82,7 @@ def column_of(attribute: Attribute, margin: Margin | None) -> Column:
         bounds=(_plain(bounds[0]), highest) if bounds else None,
         may_be_missing=attribute.missing == "category",
         is_counted=margin is not None,
+        remark=value_words(attribute),
     )
 
 
