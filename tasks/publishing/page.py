@@ -78,7 +78,7 @@ def _margin_views(found: Sequence[Margin], domain: Domain, rows: float) -> Itera
         badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
         attribute = domain.attributes[domain.index(found[place].attribute)]
         picture = pictures.margin_picture(found[place], attribute.shown_labels)
-        yield {"attribute": attribute, "badges": badges, "picture": picture, "values": value_words(attribute)}
+        yield {"attribute": attribute, "badges": badges, "picture": picture, "shape": value_words(attribute)}
 
 
 def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:
