@@ -11,6 +11,8 @@ import numpy as np
 from schemas.errors import SpecError
 from schemas.spec.attributes import EPOCH, Attribute, Named, Ranged, as_date
 from schemas.spec.domain import Domain
+from schemas.spec.values import minutes_of
+from steps_engine.domain.values import codes_of_numbers
 from steps_engine.methods.tabulated import possible_cells
 
 MOST_NAMED = 8
@@ -80,41 +82,36 @@ def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
 
 
 def _number(attribute: Ranged, text: str) -> float:
+    """A value as the attribute's edges are written: days since 1970, minutes since midnight."""
     try:
-        return float((as_date(text) - EPOCH).days) if attribute.kind == "date" else float(text)
+        if attribute.kind == "date":
+            return float((as_date(text) - EPOCH).days)
+        return float(minutes_of(text) if attribute.kind == "time" else text)
     except ValueError:
-        wanted = "a date such as 2000-01-31" if attribute.kind == "date" else "a number"
-        raise SpecError(f"{attribute.name}: {text!r} is not {wanted}; its bins are {some(attribute.labels)}") from None
-
-
-def _bin(attribute: Ranged, text: str) -> int:
-    number, edges = _number(attribute, text), attribute.edge_values
-    top = edges[-1] if attribute.kind == "numeric" else edges[-1] - 1
-    if not edges[0] <= number <= top:
-        raise SpecError(
-            f"nothing fulfils {attribute.name}={text}: it lies beyond its bounds; its bins are {some(attribute.labels)}"
-        )
-    return min(int(np.searchsorted(edges, number, side="right")) - 1, attribute.present - 1)
+        wanted = {"date": "a date such as 2000-01-31", "time": "a time such as 08:30"}.get(attribute.kind, "a number")
+        raise SpecError(f"{attribute.name}: {text!r} is not {wanted}; its categories are {some(attribute.labels)}") from None
 
 
 def _alone(attribute: Ranged, text: str) -> int:
     """A value by itself, where it has a category of its own: counts do not look into bins."""
-    code, edges = _bin(attribute, text), attribute.edge_values
-    if attribute.kind == "numeric" or edges[code + 1] - edges[code] > 1:
+    code, layout = int(codes_of_numbers(np.array([_number(attribute, text)]), attribute)[0]), attribute.layout
+    if code < 0:
+        beyond = f"it lies beyond its bounds; its categories are {some(attribute.labels)}"
+        raise SpecError(f"nothing fulfils {attribute.name}={text}: {beyond}")
+    if layout.low[code] < layout.high[code]:
         label = attribute.labels[code]
         raise SpecError(f"{attribute.name} is counted in bins, and {text} lies in {label}; ask for {attribute.name}={label}")
     return code
 
 
 def _range(attribute: Ranged, low: str, high: str) -> tuple[int, ...]:
-    """From … to, both included; whole bins only. An open end is left out: `65..`."""
-    first = _bin(attribute, low) if low.strip() else 0
-    last = _bin(attribute, high) if high.strip() else attribute.present - 1
-    edges, step = attribute.edge_values, attribute.kind != "numeric"
-    begins = not low.strip() or _number(attribute, low) == edges[first]
-    if high.strip() and attribute.kind == "numeric" and _number(attribute, high) == edges[last]:
-        last -= 1  # bins hold what they begin with: up to an edge, the bin before
-    ends = not high.strip() or _number(attribute, high) == edges[last + 1] - step
-    if not begins or not ends or last < first:
+    """From … to, both included; whole categories only. An open end is left out: `65..`."""
+    least, most = attribute.layout.low, attribute.layout.high
+    first = _number(attribute, low) if low.strip() else -np.inf
+    last = _number(attribute, high) if high.strip() else np.inf
+    inside = (least >= first) & (most <= last)
+    begins = not low.strip() or (least[inside] == first).any()
+    ends = not high.strip() or (np.nextafter(most[inside], np.inf) == last).any() or (most[inside] == last).any()
+    if not (begins and ends and inside.any()):
         raise SpecError(f"{attribute.name}={low}..{high} must begin and end where bins do: {some(attribute.labels)}")
-    return tuple(range(first, last + 1))
+    return tuple(np.flatnonzero(inside).tolist())

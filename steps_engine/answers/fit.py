@@ -48,7 +48,9 @@ def columns_of(analysis: Analysis) -> tuple[str, ...]:
 def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Sequence[pa.Table]) -> Fit:
     """`tables` are the structure and the noisy counts; of the sets no more columns are looked at than the model names."""
     planned, seen = _as_planned(analysis, domain, plan, tables), set(columns_of(analysis))
-    narrow = domain.model_copy(update={"attributes": tuple(a for a in domain.attributes if a.name in seen), "rules": ()})
+    narrow = domain.model_copy(
+        update={"attributes": tuple(a for a in domain.attributes if a.name in seen), "rules": (), "derived": ()}
+    )
     codes = [codes_of(records, narrow) for records in sets]
     _must_have_rows(analysis, narrow, codes)
     try:

@@ -103,7 +103,7 @@ def shares_of(found: Tabulated) -> Quantity:
 def _from_sets(asked: Asked, domain: Domain, plan: Plan, sets: Sequence[pa.Table], why: str) -> Table:
     """Shares and counts in every set, combined as the release's sets are; the chance of who was asked is in the intervals."""
     seen = sorted(asked.all)
-    narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in seen), "rules": ()})
+    narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in seen), "rules": (), "derived": ()})
     size = cells(domain, asked.attributes)
     counts = np.array([_counted(asked, seen, codes_of(records, narrow), domain) for records in sets], dtype=float)
     rows = counts.sum(axis=1, keepdims=True)

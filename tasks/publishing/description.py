@@ -5,19 +5,18 @@ All of it follows from what the bundle holds: domain, plan, manifest and the num
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from schemas.manifest import Code, FileFacts, Guarantee, Manifest
 from schemas.plan import Plan
-from schemas.spec.attributes import Attribute
-from schemas.spec.domain import Domain, Rule
-from steps_engine.methods.views import Margin, View
-from tasks.publishing.verdict import trusts
+from schemas.spec.domain import Domain
+from schemas.spec.rules import Rule
+from steps_engine.methods.views import View
+from tasks.publishing.columns import Column, column_of, derived_column
 
-WHAT = {
+WHAT = {  # a file holds, by its name without number and suffix; of describing files their entries say it
     "tree": "the nodes of the tree: which attributes split which node",
     "noisy-counts": "every node's count as it was drawn, one column per set",
     "consistent-counts": "least-squares counts with standard errors, and the whole numbers behind each set",
@@ -27,13 +26,7 @@ WHAT = {
     "margins": "counts of every category with 95 % intervals, as index.html shows them",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code in the tables stands for",
-    "analysis": "base R: fits models to the sets and combines them by the rule of this release",
     "signing-key": "the key that signed the manifest",
-    "README": "what this folder is, in ten lines",
-    "datapackage": "this folder for programs that read Frictionless data packages",
-    "croissant": "this folder for programs that read Croissant and schema.org (JSON-LD)",
-    "opendp_deployment": "this release as a card for the registry of deployments of differential privacy",
-    "CITATION": "how to cite this release (Citation File Format)",
 }
 MEDIA = {
     ".parquet": "application/vnd.apache.parquet",
@@ -52,57 +45,6 @@ def stem_of(name: str) -> str:
     """A file by the kind of what it holds."""
     stem = name.rsplit(".", 1)[0]
     return "synthetic" if stem.startswith("synthetic-") else stem
-
-
-@dataclass(frozen=True)
-class Category:
-    """What a code stands for and, where it was counted, how many there are: within `half` of the estimate in 95 % of cases."""
-
-    code: int
-    label: str
-    meaning: str
-    estimate: float | None = None
-    half: float | None = None
-    trust: str | None = None
-
-
-@dataclass(frozen=True)
-class Column:
-    """An attribute, and what was counted of it."""
-
-    attribute: Attribute
-    margin: Margin | None
-
-    @property
-    def name(self) -> str:
-        return self.attribute.name
-
-    @property
-    def kind(self) -> str:
-        return self.attribute.kind
-
-    @property
-    def bounds(self) -> tuple[int | float | str, int | float | str] | None:
-        """Lowest and highest value, days as texts; None of labels."""
-        bounds = getattr(self.attribute, "bounds", None)
-        return (_plain(bounds[0]), _plain(bounds[1])) if bounds else None
-
-    @property
-    def may_be_missing(self) -> bool:
-        return self.attribute.missing == "category"
-
-    @property
-    def text(self) -> str:
-        """Title and description as one text; empty where neither was given."""
-        return ". ".join(part.rstrip(".") for part in (self.attribute.title, self.attribute.description) if part)
-
-    @cached_property
-    def categories(self) -> tuple[Category, ...]:
-        plain = zip(self.attribute.labels, self.attribute.meanings, strict=True)
-        if self.margin is None:
-            return tuple(Category(code, *words) for code, words in enumerate(plain))
-        numbers = zip(self.margin.estimate.tolist(), self.margin.half.tolist(), trusts(self.margin), strict=True)
-        return tuple(Category(code, *words, *known) for code, (words, known) in enumerate(zip(plain, numbers, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -131,6 +73,8 @@ class Description:
     """A release as anybody may know it."""
 
     release: str
+    name: str  # a title for people, or else the release's own name
+    about: str  # what the publisher says of it; may be empty
     made_at: str
     code: Code
     guarantee: Guarantee
@@ -143,7 +87,7 @@ class Description:
 
     @property
     def title(self) -> str:
-        return f"{self.domain.title}: {self.release}" if self.domain.title else self.release
+        return f"{self.name} ({self.release})" if self.name != self.release else self.release
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -186,7 +130,7 @@ class Description:
     @property
     def text(self) -> str:
         """What the publisher says of the data, then what the release is."""
-        return f"{self.domain.description.rstrip('.')}. {self.summary}" if self.domain.description else self.summary
+        return f"{self.about} {self.summary}" if self.about else self.summary
 
     @property
     def use(self) -> str:
@@ -217,13 +161,18 @@ def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, dom
     margins = {margin.attribute: margin for margin in view.margins}
     return Description(
         release=manifest.release,
+        name=manifest.title or domain.title or manifest.release,
+        about=" ".join(dict.fromkeys(f"{text.rstrip('.')}." for text in (manifest.description, domain.description) if text)),
         made_at=manifest.made_at,
         code=manifest.code,
         guarantee=manifest.guarantee,
         composition=manifest.composition.sentence,
         plan=plan,
         domain=domain,
-        columns=tuple(Column(attribute, margins.get(attribute.name)) for attribute in domain.attributes),
+        columns=(
+            *(column_of(attribute, margins.get(attribute.name)) for attribute in domain.attributes),
+            *map(derived_column, domain.followings),
+        ),
         view=view,
         files=tuple(File(name, files[name]) for name in in_order(files)),
     )
@@ -237,32 +186,3 @@ def in_order(names: Mapping[str, Any]) -> list[str]:
 def _place(name: str) -> tuple[bool, int, str]:
     number = name.removeprefix("synthetic-").split(".")[0]
     return (not name.startswith("synthetic-"), int(number) if number.isdigit() else 0, name)
-
-
-def rule_words(rule: Rule, domain: Domain) -> Iterator[str]:
-    """What never meets, attribute by attribute."""
-    for name in sorted(rule.never, key=domain.index):
-        yield f"{name} {_said(rule.never[name])}"
-
-
-def _said(value: Any) -> str:
-    """
-    >>> _said("yes"), _said(("a", None)), _said({"from": 1, "below": 5}), _said({"below": 5})
-    ('is yes', 'is a or (missing)', 'is from 1 and below 5', 'is below 5')
-    """
-    if isinstance(value, dict):
-        ends = [f"{key} {value[key]}" for key in ("from", "below") if key in value]
-        return f"is {' and '.join(ends)}"
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return "is " + " or ".join("(missing)" if part is None else str(part) for part in parts)
-
-
-def _plain(bound: Any) -> int | float | str:
-    """
-    >>> from decimal import Decimal
-    >>> _plain(Decimal("10.50")), _plain(Decimal(3)), _plain(7)
-    (10.5, 3, 7)
-    """
-    if hasattr(bound, "isoformat"):
-        return str(bound.isoformat())
-    return int(bound) if bound == int(bound) else float(bound)

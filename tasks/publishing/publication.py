@@ -143,8 +143,8 @@ def contents(
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
     domain = bundle.read_domain(files[bundle.DOMAIN])  # as whoever makes this again will read it
-    files |= told(_manifest(plan, files, proof, analyses, seeds), plan, domain, view)
-    manifest = _manifest(plan, files, proof, analyses, seeds)
+    files |= told(_manifest(release, plan, files, proof, analyses, seeds), plan, domain, view)
+    manifest = _manifest(release, plan, files, proof, analyses, seeds)
     files[bundle.MANIFEST] = bundle.manifest_bytes(manifest)
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     files[STATEMENT] = envelope_of(key, statement_of(manifest, files[bundle.MANIFEST]))
@@ -153,12 +153,19 @@ def contents(
 
 
 def _manifest(
-    plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...], seeds: Seeds | None
+    release: Release,
+    plan: Plan,
+    files: dict[str, bytes],
+    proof: LedgerProof,
+    analyses: tuple[AnalysisResult, ...],
+    seeds: Seeds | None,
 ) -> Manifest:
-    guarantee = guarantee_of(plan)
+    guarantee, words = guarantee_of(plan), (release.spec.title, release.spec.description)
     return Manifest(
-        format=format_of(guarantee, plan.draws, proof, analyses, seeds),
+        format=format_of(guarantee, plan.draws, proof, analyses, seeds, words),
         release=plan.release,
+        title=release.spec.title,
+        description=release.spec.description,
         population=plan.population,
         made_at=_today(),
         guarantee=guarantee,

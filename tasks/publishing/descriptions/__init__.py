@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from schemas.registry import Registry
-from tasks.publishing.description import Description
+from tasks.publishing.description import WHAT, Description, stem_of
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class DescribingFile:
 
     name: str  # of the file
     place: int
+    what: str  # it holds, as the page's list of files says
     write: Callable[[Description], bytes]
 
 
@@ -36,3 +37,9 @@ def describing_among(files: Iterable[str]) -> frozenset[str]:
 def written(description: Description) -> dict[str, bytes]:
     """Every describing file by its name."""
     return {each.name: each.write(description) for each in DESCRIBING.entries()}
+
+
+def what_it_holds(name: str) -> str:
+    """Of any file that a manifest names."""
+    known = {each.name: each.what for each in DESCRIBING.entries()}
+    return known.get(name) or WHAT[stem_of(name)]

@@ -58,7 +58,11 @@ def _facts(attribute: Attribute) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind, "labels": list(labels)}
     if isinstance(attribute, Named):
         return facts | {"written": [harmless(label) for label in labels]}
-    return facts | {"edges": attribute.edge_values.tolist()}
+    layout = attribute.layout
+    facts |= {"edges": attribute.edge_values.tolist(), "highest": attribute.highest, "bin": (layout.bin_code + 1).tolist()}
+    if not attribute.spikes:
+        return facts
+    return facts | {"spike": layout.spike.tolist(), "spike_code": (layout.spike_code + 1).tolist()}
 
 
 def _example(domain: Domain) -> str:
@@ -117,4 +121,4 @@ def _lines(parts: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-ENTRY = DescribingFile("analysis.R", 7, _write)
+ENTRY = DescribingFile("analysis.R", 7, "base R: fits models to the sets and combines them by the rule of this release", _write)

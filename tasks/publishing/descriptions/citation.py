@@ -18,7 +18,7 @@ def _write(said: Description) -> bytes:
             "cff-version": "1.2.0",
             "message": "If you use these data, please cite them as below, and say that they are synthetic.",
             "type": "dataset",
-            "title": said.title,
+            "title": said.name,
             "authors": [{"name": who}],
             "abstract": said.text,
             "version": said.release,
@@ -37,4 +37,4 @@ def _contact(who: str, contact: str) -> dict[str, Any]:
     return {"name": who, "email": contact} if "@" in contact else {"name": contact}
 
 
-ENTRY = DescribingFile("CITATION.cff", 5, _write)
+ENTRY = DescribingFile("CITATION.cff", 5, "how to cite this release (Citation File Format)", _write)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tasks.publishing.description import Column, Description, rule_words
+from tasks.publishing.columns import Column, rule_words
+from tasks.publishing.description import Description
 from tasks.publishing.descriptions import DescribingFile
 
 OPEN = 24  # categories that are shown at once; longer lists unfold
 
 KINDS = {
-    "categorical": "labels without an order",
-    "ordinal": "labels in order",
-    "integer": "whole numbers",
-    "numeric": "numbers",
-    "date": "days",
+    "categorical": "Labels without an order",
+    "ordinal": "Labels in order",
+    "integer": "Whole numbers",
+    "numeric": "Numbers",
+    "date": "Days",
+    "time": "Times of day",
 }
 
 
@@ -25,26 +27,30 @@ def _write(said: Description) -> bytes:
     page = template("codebook.html", count=_count, up=_up).render(
         said=said,
         columns=list(map(_column, said.columns)),
-        rules=[{"words": list(rule_words(rule, said.domain)), "why": rule.why} for rule in said.rules],
+        rules=[{"words": rule_words(rule, said.domain), "why": rule.why} for rule in said.rules],
         facts=list(_facts(said)),
     )
     return page.encode()
 
 
 def _column(column: Column) -> dict[str, Any]:
-    bounds = column.bounds
+    number = len(column.labels)
     return {
-        "name": column.name,
-        "about": column.attribute,
-        "kind": KINDS[column.kind],
-        "bounds": f"from {bounds[0]} to {bounds[1]}" if bounds else "",
-        "bins": len(column.attribute.present_labels) if bounds else 0,
-        "categories": column.categories,
-        "counted": column.margin is not None,
+        "column": column,
+        "kind": _kind(column),
+        "bins": f", counted in {number} {'category' if number == 1 else 'categories'}" if column.bounds else "",
         "explained": any(category.meaning for category in column.categories),
         "long": len(column.categories) > OPEN,
-        "missing": column.may_be_missing,
     }
+
+
+def _kind(column: Column) -> str:
+    if column.follows_from:
+        return f"Follows from {column.follows_from} by a public table"
+    if column.bounds is None:
+        return KINDS[column.kind]
+    low, high = column.bounds
+    return f"{KINDS[column.kind]} from {low}" + (f" to {high}" if high is not None else " on, without an upper end")
 
 
 def _facts(said: Description) -> Iterator[tuple[str, str]]:
@@ -66,4 +72,6 @@ def _up(value: float) -> str:
     return f"{-int(-(value - 1e-9) // 1):,}"
 
 
-ENTRY = DescribingFile("codebook.html", 6, _write)
+ENTRY = DescribingFile(
+    "codebook.html", 6, "what every attribute, category and code means, with counts and their errors", _write
+)

@@ -6,7 +6,8 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from tasks.publishing.description import Column, Description, File
+from tasks.publishing.columns import Column
+from tasks.publishing.description import Description, File
 from tasks.publishing.descriptions import DescribingFile
 
 TYPES = {
@@ -15,6 +16,7 @@ TYPES = {
     "integer": "sc:Integer",
     "numeric": "sc:Float",
     "date": "sc:Date",
+    "time": "sc:Time",
 }
 MEDIA = {"application/vnd.apache.parquet": "application/x-parquet"}  # as this vocabulary calls it
 _OWN = (
@@ -43,7 +45,7 @@ def _write(said: Description) -> bytes:
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": said.release,
-        "alternateName": said.title if said.title != said.release else None,
+        "alternateName": said.name if said.name != said.release else None,
         "description": said.text,
         "url": "index.html",
         "license": _licence(domain.licence) if domain.licence else None,
@@ -75,14 +77,14 @@ def _licence(licence: str) -> str:
 
 
 def _bibtex(said: Description) -> str:
-    fields = {"title": said.title, "author": said.domain.publisher, "year": said.made_at[:4], "note": said.promise}
+    fields = {"title": said.name, "author": said.domain.publisher, "year": said.made_at[:4], "note": said.promise}
     plain = {name: text.translate({123: None, 125: None}) for name, text in fields.items() if text}  # without braces
     named = ", ".join(f"{name}={{{text}}}" for name, text in plain.items())
     return f"@misc{{{said.release}, {named}}}"
 
 
 def _variable(column: Column) -> dict[str, Any]:
-    words = {"alternateName": column.attribute.title, "description": column.attribute.description}
+    words = {"alternateName": column.words.title, "description": column.words.description}
     return {"@type": "sc:PropertyValue", "name": column.name} | {key: text for key, text in words.items() if text}
 
 
@@ -146,4 +148,4 @@ def _field(column: Column, name: str) -> dict[str, Any]:
     }
 
 
-ENTRY = DescribingFile("croissant.json", 3, _write)
+ENTRY = DescribingFile("croissant.json", 3, "this folder for programs that read Croissant and schema.org (JSON-LD)", _write)

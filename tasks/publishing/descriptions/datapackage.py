@@ -9,14 +9,22 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tasks.publishing.description import MEDIA, Column, Description, File
+from tasks.publishing.columns import Column
+from tasks.publishing.description import MEDIA, Description, File
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
 from tasks.publishing.listings import LISTED
 
 CSV = MEDIA[".csv"]
 MOST_LISTED = 1000  # categories; codebook.csv has all of them
-TYPES = {"categorical": "string", "ordinal": "string", "integer": "integer", "numeric": "number", "date": "date"}
+TYPES = {
+    "categorical": "string",
+    "ordinal": "string",
+    "integer": "integer",
+    "numeric": "number",
+    "date": "date",
+    "time": "time",
+}
 
 
 def _write(said: Description) -> bytes:
@@ -24,7 +32,7 @@ def _write(said: Description) -> bytes:
     package = {
         "profile": "data-package",
         "name": said.release,
-        "title": said.title,
+        "title": said.name,
         "description": said.text,
         "version": said.made_at,
         "created": f"{said.made_at}T00:00:00Z",
@@ -88,15 +96,22 @@ def _field(column: Column, of_text: bool) -> dict[str, Any]:
     kind = TYPES[column.kind]
     if kind == "integer" and column.may_be_missing and not of_text:
         kind = "number"
-    words = {"title": column.attribute.title, "description": column.attribute.description}
-    limits: dict[str, Any] = {"required": not column.may_be_missing}
-    if column.bounds is not None:
-        low, high = column.bounds
-        limits |= {"minimum": low, "maximum": high}
-    elif len(labels := column.attribute.present_labels) <= MOST_LISTED:
-        limits["enum"] = [harmless(label) for label in labels] if of_text else list(labels)
+    words = {"title": column.words.title, "description": column.words.description}
     given = {key: text for key, text in words.items() if text}
-    return {"name": column.name, "type": kind, **given, "constraints": limits}
+    written = {"format": "%H:%M"} if kind == "time" and of_text else {}
+    return {"name": column.name, "type": kind, **written, **given, "constraints": _limits(column, of_text)}
 
 
-ENTRY = DescribingFile("datapackage.json", 2, _write)
+def _limits(column: Column, of_text: bool) -> dict[str, Any]:
+    limits: dict[str, Any] = {"required": not column.may_be_missing}
+    if column.kind == "time":  # whose bounds are not written as a schema writes times
+        return limits
+    if column.bounds is not None:
+        ends = zip(("minimum", "maximum"), column.bounds, strict=True)
+        return limits | {name: end for name, end in ends if end is not None}
+    if len(column.labels) <= MOST_LISTED:
+        limits["enum"] = [harmless(label) for label in column.labels] if of_text else column.labels
+    return limits
+
+
+ENTRY = DescribingFile("datapackage.json", 2, "this folder for programs that read Frictionless data packages", _write)

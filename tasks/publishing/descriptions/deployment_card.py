@@ -46,7 +46,7 @@ def _write(said: Description) -> bytes:
 
 def _basic(said: Description) -> dict[str, Any]:
     return {
-        "name": said.title,
+        "name": said.name,
         "data_curators": [{"data_curator_name": said.domain.publisher or NOT_STATED}],
         "description": said.text,
         "intended_use": said.use,
@@ -133,4 +133,6 @@ def _reasons(said: Description) -> Iterator[str]:
     yield "Every figure can be checked: steps verify computes composition, scales, counts and rows again."
 
 
-ENTRY = DescribingFile("opendp_deployment.yaml", 4, _write)
+ENTRY = DescribingFile(
+    "opendp_deployment.yaml", 4, "this release as a card for the registry of deployments of differential privacy", _write
+)

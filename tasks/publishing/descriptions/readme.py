@@ -29,4 +29,4 @@ def _write(said: Description) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-ENTRY = DescribingFile("README.txt", 1, _write)
+ENTRY = DescribingFile("README.txt", 1, "what this folder is, in ten lines", _write)

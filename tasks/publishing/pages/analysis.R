@@ -18,7 +18,7 @@ steps_attribute <- function(name) {
   steps_release$attributes[[match(name, names)]]
 }
 
-# The values of one set: texts of categories, numbers, days since 1970-01-01; NA where a value is missing.
+# The values of one set: texts of categories, numbers, days since 1970-01-01, minutes since midnight; NA where a value is missing.
 steps_read <- function(number) {
   names <- vapply(steps_release$attributes, function(each) each$name, "")
   csv <- file.path(steps_folder, paste0("synthetic-", number, ".csv"))
@@ -34,16 +34,18 @@ steps_read <- function(number) {
   } else {
     steps_refuse("this release has its sets as Parquet alone: install.packages(\"arrow\"), or make CSV files of them")
   }
-  names(set) <- names
-  set[] <- lapply(steps_release$attributes, function(attribute) steps_values(set[[attribute$name]], attribute, written))
-  set
+  names(set)[seq_along(names)] <- names # what is derived stands behind them
+  set[names] <- lapply(steps_release$attributes, function(attribute) steps_values(set[[attribute$name]], attribute, written))
+  set[names]
 }
 
 steps_values <- function(column, attribute, written) {
   if (attribute$kind %in% c("categorical", "ordinal")) {
     return(attribute$labels[match(enc2utf8(as.character(column)), enc2utf8(attribute[[written]]))])
   }
-  if (attribute$kind == "date") as.numeric(as.Date(column)) else as.numeric(column)
+  if (attribute$kind == "date") return(as.numeric(as.Date(column)))
+  if (attribute$kind != "time") return(as.numeric(column))
+  if (is.character(column)) as.numeric(substr(column, 1, 2)) * 60 + as.numeric(substr(column, 4, 5)) else as.numeric(column) / 60
 }
 
 # The label of each value's category; "(missing)" where there is none.
@@ -51,7 +53,10 @@ steps_labels <- function(values, attribute) {
   if (attribute$kind %in% c("categorical", "ordinal")) {
     found <- values
   } else {
-    found <- attribute$labels[pmin(findInterval(values, attribute$edges), length(attribute$labels))]
+    code <- attribute$bin[pmax(1, pmin(findInterval(values, attribute$edges), length(attribute$bin)))]
+    at <- match(values, attribute$spike)
+    code <- ifelse(is.na(at), ifelse(values > attribute$highest, length(attribute$labels), code), attribute$spike_code[at])
+    found <- attribute$labels[code]
   }
   ifelse(is.na(found), "(missing)", found)
 }

@@ -77,9 +77,17 @@ WORDED = Domain.model_validate(
             },
             {"name": "answer", "kind": "ordinal", "categories": ("=1+2", "on: <post>", "# none"), "missing": "category"},
             {"name": "age", "kind": "integer", "bounds": (18, 47), "bins": 3, "missing": "category", "why": "as in the census"},
-            {"name": "wage", "kind": "numeric", "bounds": (0, Decimal("10.5")), "bins": 2},
+            {
+                "name": "wage",
+                "kind": "numeric",
+                "bounds": (0, Decimal("10.5")),
+                "bins": 2,
+                "above": {"shape": "exponential", "mean": Decimal(20)},
+            },
             {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2000-12-31"), "bins": 2},
+            {"name": "rose", "kind": "time", "bounds": ("06:00", "09:59"), "bins": 2, "missing": "category"},
         ),
+        "derived": ({"name": "turnout", "from": "voted", "by": {"no": "stayed", "yes": "went"}, "title": "Turnout"},),
         "rules": ({"never": {"voted": "yes", "answer": ("# none", None)}, "why": "who voted said how"},),
     }
 )
