@@ -112,33 +112,50 @@ def test_without_csv_and_without_arrow_it_says_what_to_do(by_pairs: Path, tmp_pa
     assert "keep analysis.R in the release's folder" in run_r(copy, "wage ~ age").stderr
 
 
+def found_in_r(folder: Path, model: str, place: Path) -> list[float]:
+    done = run_r(folder, model, "--csv", str(place / "found.csv"))
+    assert done.returncode == 0, done.stderr
+    with (place / "found.csv").open(encoding="utf-8") as file:
+        return sorted(float(row["estimate"]) for row in csv.DictReader(file))
+
+
+def released(folder: Path, *attributes: dict) -> Path:
+    domain = Domain.model_validate({"name": "awkward", "population": "town", "attributes": attributes})
+    release = a_release(domain, {"decomposition": "flat", "sets": {"count": 2, "budget": "shared"}}, epsilon="9")
+    return publish(*make(folder / "home", release, some_counts(domain, 900)).arguments).folder
+
+
 @needs_r
 def test_awkward_labels_and_names_reach_r(tmp_path: Path):
-    awkward = Domain.model_validate(
-        {
-            "name": "awkward",
-            "population": "town",
-            "attributes": (
-                {"name": "größe", "kind": "categorical", "categories": ("=1+2", "NA"), "missing": "category"},
-                {"name": "if", "kind": "integer", "bounds": (0, 5), "missing": "category"},
-                {"name": "_x", "kind": "numeric", "bounds": (-1, 1), "bins": 2},
-                {"name": "東京", "kind": "ordinal", "categories": ('"a"', "b\\n", "it's")},
-            ),
-        }
+    folder = released(
+        tmp_path,
+        {"name": "größe", "kind": "categorical", "categories": ("=1+2", "NA"), "missing": "category"},
+        {"name": "if", "kind": "integer", "bounds": (0, 5), "missing": "category"},
+        {"name": "_x", "kind": "numeric", "bounds": (-1, 1), "bins": 2},
+        {"name": "東京", "kind": "ordinal", "categories": ('"a"', "b\\n", "it's")},
     )
-    release = a_release(awkward, {"decomposition": "flat", "sets": {"count": 2, "budget": "shared"}}, epsilon="9")
-    folder = publish(*make(tmp_path / "home", release, some_counts(awkward, 900)).arguments).folder
-    model = "größe ~ _x + 東京 + if"
-    done = run_r(folder, model, "--csv", str(tmp_path / "found.csv"))
-    assert done.returncode == 0, done.stderr
-    with (tmp_path / "found.csv").open(encoding="utf-8") as file:
-        found = sorted(float(row["estimate"]) for row in csv.DictReader(file))
-    if_is_a_keyword = "größe ~ _x + 東京"
-    ours = sorted(read_bundle(folder).fit(if_is_a_keyword)["estimate"])
-    done = run_r(folder, if_is_a_keyword, "--csv", str(tmp_path / "found.csv"))
-    with (tmp_path / "found.csv").open(encoding="utf-8") as file:
-        again = sorted(float(row["estimate"]) for row in csv.DictReader(file))
-    assert len(found) == 5 and again == pytest.approx(ours, rel=2e-6)
+    assert len(found_in_r(folder, "größe ~ _x + 東京 + if", tmp_path)) == 5, "a word of the language is a name too"
+    model = "größe ~ _x + 東京"
+    assert found_in_r(folder, model, tmp_path) == pytest.approx(sorted(read_bundle(folder).fit(model)["estimate"]), rel=2e-6)
+
+
+@needs_r
+@pytest.mark.parametrize("model", ["pay ~ hours + start", "pay ~ C(hours) + C(start)"])
+def test_times_spikes_and_open_ends_reach_r(tmp_path: Path, model: str):
+    folder = released(
+        tmp_path,
+        {"name": "pay", "kind": "numeric", "bounds": (0, 100), "bins": 5, "missing": "category"},
+        {
+            "name": "hours",
+            "kind": "integer",
+            "bounds": (0, 40),
+            "bins": 3,
+            "at": (0, 20),
+            "above": {"shape": "exponential", "mean": 50},
+        },
+        {"name": "start", "kind": "time", "bounds": ("06:00", "11:59"), "bins": 3},
+    )
+    assert found_in_r(folder, model, tmp_path) == pytest.approx(sorted(read_bundle(folder).fit(model)["estimate"]), rel=2e-6)
 
 
 def test_it_is_signed_and_follows_from_domain_and_plan(made_by_pairs: Made, by_pairs: Path):
