@@ -1,5 +1,5 @@
 """The audit flow: verifies the ledger and every published bundle again, deletes exact counts that no run uses, fails when
-anything does not hold, and tells which budgets do not cover what is scheduled.
+anything does not hold, brings the catalogue up to date, and tells which budgets do not cover what is scheduled.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.timetable import by_server
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
-from tasks.stages.foresee import forecast, needs
+from tasks.stages.catalogue import catalogue
+from tasks.stages.foresee import Outlook, forecast, needs
 from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
 verify_ledger = stage("verify ledger", check_ledger)
 verify_bundle = stage("verify bundle", check_bundle)
 forget = stage("forget exact counts", forget_leftovers)
+refresh = stage("refresh catalogue", catalogue)
 
 
 @flow(name="audit", flow_run_name="audit", **NOTHING_KEPT)
@@ -36,12 +38,13 @@ def audit() -> dict[str, object]:
 
 
 def _audit(home: Home) -> dict[str, object]:
-    if not is_embedded():
-        _foresee(home)
+    outlooks = _foresee(home) if not is_embedded() else []
     problems = verify_ledger(home)
     folders = bundles(home)
-    for folder in folders:
-        problems += verify_bundle.with_options(task_run_name=f"verify {folder.name}")(home, folder)
+    found = {folder.name: verify_bundle.with_options(task_run_name=f"verify {folder.name}")(home, folder) for folder in folders}
+    if not problems:  # of the ledger; the catalogue stays as it is until that holds again
+        _refresh(home, outlooks, found)
+    problems += [problem for each in found.values() for problem in each]
     forgotten = forget(home)["forgotten"]
     checked = f"the ledger and {len(folders)} published bundle(s)"
     lines = [f"- **{problem}**" for problem in problems or ["everything holds"]]
@@ -53,11 +56,21 @@ def _audit(home: Home) -> dict[str, object]:
     return {"ok": True, "problems": [], "bundles": [folder.name for folder in folders], "forgotten": forgotten}
 
 
-def _foresee(home: Home) -> None:
+def _refresh(home: Home, outlooks: list[Outlook], found: dict[str, list[str]]) -> None:
+    """The catalogue, where worker.yaml names a folder for it."""
+    owned = place_of_run().owned
+    if owned is not None and owned.catalogue is not None:
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        refresh(home, owned.catalogue, outlooks, today, owned.address, found)
+
+
+def _foresee(home: Home) -> list[Outlook]:
     """Tells of every budget that does not cover what the server has scheduled, and shows when each runs dry."""
     for need in needs(home, releases_due(place_of_run())):
         if need.is_short:
             events.tell_low_balance(need)
     now = datetime.datetime.now(datetime.UTC)
     table = by_server(home, now)
-    ui_artifacts.show_forecast(describe(forecast(home, table.due), table.source, table.unread, now))
+    outlooks = forecast(home, table.due)
+    ui_artifacts.show_forecast(describe(outlooks, table.source, table.unread, now))
+    return outlooks

@@ -31,6 +31,8 @@ class Owned:
     releases: Path
     sources: tuple[Path, ...]
     populations: tuple[str, ...]
+    catalogue: Path | None = None
+    address: str = ""
 
     def release_file(self, name: str) -> Path:
         """The file that a run names by its path under `releases`; no way leads out of that folder."""
@@ -84,7 +86,8 @@ def owned_by(home: Home) -> Owned:
     releases, *sources = (Path(os.path.realpath(file.parent / path)) for path in (spec.releases, *spec.sources))
     if not releases.is_dir():
         raise SpecError(f"{file}: releases names {releases}, which is no folder; make it, or name another.")
-    return Owned(file, releases, tuple(sources), spec.populations)
+    catalogue = file.parent / spec.catalogue if spec.catalogue is not None else None
+    return Owned(file, releases, tuple(sources), spec.populations, catalogue, spec.address)
 
 
 def _place(source: str) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tasks.verify.bundle import Verdict
+    from tasks.verify.bundle import Recomputed, Verdict
 
 
 def findings(problems: Iterable[Any], notes: Iterable[Any] = ()) -> dict[str, Any]:
@@ -22,5 +22,9 @@ def verdict(found: Verdict) -> dict[str, Any]:
     return findings(problems, [problem for problem in found.problems if problem.note]) | {
         "bundle": asdict(found.told) if found.told is not None else None,
         "noise": {"contrasts": noise.contrasts, "untested": list(noise.untested)} if noise is not None else None,
-        "recomputed": {"files": dict(again.same), "why_not": again.why_not} if again is not None else None,
+        "recomputed": _again(again) if again is not None else None,
     }
+
+
+def _again(again: Recomputed) -> dict[str, Any]:
+    return {"files": dict(again.same), "why_not": again.why_not, "otherwise": list(again.otherwise)}

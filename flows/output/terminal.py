@@ -258,6 +258,8 @@ def verdict(answer: dict[str, Any]) -> None:
     if (again := answer["recomputed"]) is not None:
         files = again["files"].values()
         _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")
+        if again["otherwise"]:
+            _say(f"another version wrote these, and this one would in other words: {', '.join(again['otherwise'])}")
     findings(answer)
     if answer["ok"] and any(note.endswith(NOT_ESTABLISHED) for note in answer["notes"]):
         _say("who signed is not established: give the publisher's --key")

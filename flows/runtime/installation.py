@@ -6,8 +6,8 @@ from importlib.util import find_spec
 
 from schemas.errors import SpecError
 
-IN_BASE = frozenset({"verify", "data"})  # the commands that need no more than the base
-PIPELINE = ("prefect", "great_expectations", "duckdb", "sqlalchemy", "alembic", "matplotlib", "jinja2")
+IN_BASE = frozenset({"verify", "data", "fit", "table", "sample"})  # the commands that need no more than the base
+PIPELINE = ("prefect", "great_expectations", "duckdb", "sqlalchemy", "alembic", "matplotlib")
 
 
 def must_be_installed_for(command: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, Literal
 
 from schemas.errors import SpecError
 from schemas.plan import Analysis
@@ -13,6 +15,8 @@ from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from steps_engine.evaluation.regression import Model, variables
+
+Kind = Literal["linear", "logistic"]
 
 MOST_CELLS = 10_000  # of a table that can be asked for, and that a model's terms may need
 MOST_TERMS = 200
@@ -43,15 +47,21 @@ def _table(asked: TableAnalysis, domain: Domain) -> Analysis:
 
 
 def _model(asked: ModelAnalysis, domain: Domain) -> Analysis:
-    formula = " ".join(asked.model.split())
+    return model_question(asked.model, asked.kind, _labels(asked, domain), domain, asked.within)
+
+
+def model_question(
+    asked: str, kind: Kind | None, where: dict[str, tuple[str, ...]], domain: Domain, within: Fraction | None = None
+) -> Analysis:
+    """A model among the rows that have one of these labels; logistic where its outcome has categories, else linear."""
+    formula = " ".join(asked.split())
     outcome, predictors = variables(Model(formula, formula, "linear"))
     _must_know((outcome, *predictors), domain)
-    where = _labels(asked, domain)
     if fixed := [name for name in (outcome, *predictors) if name in where]:
         raise SpecError(f"where fixes {fixed[0]!r}, which the model names too; take it out of one of them")
-    kind = asked.kind or ("logistic" if isinstance(domain.attributes[domain.index(outcome)], Named) else "linear")
+    kind = kind or ("logistic" if isinstance(domain.attributes[domain.index(outcome)], Named) else "linear")
     _must_be_an_outcome(domain.attributes[domain.index(outcome)], kind)
-    found = Analysis(name=model_name(formula, where), kind=kind, formula=formula, where=where, within=asked.within)
+    found = Analysis(name=model_name(formula, where), kind=kind, formula=formula, where=where, within=within)
     if not factors_of(found) <= set(predictors) or any(cells_of(term, domain) > MOST_CELLS for term in terms_of(found)):
         raise SpecError(f"formula {formula!r}: C( ) takes one name, and a term has at most {MOST_CELLS:,} combinations")
     return found
@@ -70,7 +80,9 @@ def name_of(analysis: Analysis) -> str:
 def _must_know(names: Sequence[str], domain: Domain) -> None:
     for name in names:
         if name not in domain.names:
-            raise SpecError(f"there is no attribute {name!r}; the domain has {', '.join(domain.names)}")
+            near = difflib.get_close_matches(name, domain.names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the domain has {', '.join(domain.names)}"
+            raise SpecError(f"there is no attribute {name!r}; {hint}")
 
 
 def _labels(asked: ModelAnalysis, domain: Domain) -> dict[str, tuple[str, ...]]:

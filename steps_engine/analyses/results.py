@@ -6,6 +6,7 @@ A function of what is published, plan, domain and sets, so that anybody can comp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import factors_of, model_of
 from steps_engine.domain.records import codes_of, numbers_in
-from steps_engine.evaluation.combining import combine, interval
+from steps_engine.evaluation.combining import Sets, combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
 
 if TYPE_CHECKING:
@@ -90,16 +91,35 @@ def _cells(analysis: Analysis, plan: Plan, domain: Domain, codes: Sequence[np.nd
     return names, combined.value, np.clip(low, 0, 1), np.clip(high, 0, 1)  # a share lies between 0 and 1
 
 
-def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Numbers:
-    """The model on every set; a coefficient that a set does not determine, or only on one side, has no interval."""
+@dataclass(frozen=True)
+class Fitted:
+    """A model's coefficients, combined over the sets. `unknown`: a set does not determine one, or only on one side."""
+
+    names: tuple[str, ...]
+    value: np.ndarray
+    variance: np.ndarray
+    freedom: np.ndarray
+    unknown: np.ndarray
+    rows: tuple[int, ...]  # that it was fitted to, in each set
+
+
+def fitted(analysis: Analysis, budget: Sets, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Fitted:
+    """The model on every set, combined as sets of this budget are."""
     frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
     fits = [fit(model_of(analysis), frame) for frame in frames]
-    combined = combine(np.array([each.value for each in fits]), np.array([each.variance for each in fits]), plan.budget)
+    combined = combine(np.array([each.value for each in fits]), np.array([each.variance for each in fits]), budget)
     freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
     unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)
-    ends = interval(combined.value, combined.variance, freedom)
-    value, low, high = (np.where(unknown, np.nan, numbers) for numbers in (combined.value, *ends))
-    return fits[0].names, value, low, high
+    rows = tuple(len(frame) for frame in frames)
+    return Fitted(fits[0].names, combined.value, combined.variance, freedom, unknown, rows)
+
+
+def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Numbers:
+    """A coefficient that a set does not determine has no interval."""
+    found = fitted(analysis, plan.budget, domain, sets, codes)
+    ends = interval(found.value, found.variance, found.freedom)
+    value, low, high = (np.where(found.unknown, np.nan, numbers) for numbers in (found.value, *ends))
+    return found.names, value, low, high
 
 
 def frame_of(analysis: Analysis, domain: Domain, records: pa.Table, codes: np.ndarray) -> pd.DataFrame:

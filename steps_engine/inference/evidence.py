@@ -9,7 +9,7 @@ centred, is in every part: what it leaves out was not measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -34,11 +34,13 @@ class Said:
         return Said((self.value / self.variance + other.value / other.variance) / both, 1 / both)
 
 
-def interactions(measured: np.ndarray, sizes: Sequence[int], variance: float, centred: bool) -> Iterator[tuple[Axes, Said]]:
-    """Of one axis and of two what a noisy contrast tells of them; `variance` is that of the noise in its entries."""
+def interactions(
+    measured: np.ndarray, sizes: Sequence[int], variance: float, centred: bool, axes: Iterable[int] = (1, 2)
+) -> Iterator[tuple[Axes, Said]]:
+    """Of so many axes what a noisy contrast tells of them; `variance` is that of the noise in its entries. Of none: the sum."""
     every = range(len(sizes))
     fixed = {axis for axis in every if centred or measured.shape[axis] < sizes[axis]}
-    for kept in [(axis,) for axis in every] + list(combinations(every, 2)):
+    for kept in (kept for number in axes for kept in combinations(every, number)):
         if fixed.issubset(kept):
             out = tuple(axis for axis in every if axis not in kept)
             times = math.prod(sizes[axis] for axis in out)

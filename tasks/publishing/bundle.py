@@ -25,7 +25,9 @@ from schemas.manifest_1 import FORMAT_1, Manifest1
 from schemas.plan import Plan
 from schemas.plan import read_plan as plan_of
 from schemas.spec.domain import Domain
+from tasks.publishing.descriptions import describing_files
 from tasks.publishing.formats import FORMATS
+from tasks.publishing.statement import STATEMENT
 
 MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signing-key.pub", "index.html"
 DOMAIN, PLAN = "domain.json", "plan.json"
@@ -33,7 +35,7 @@ NOTICE, NOTICE_PAGE, KEY_HISTORY = "notice.json", "notice.html", "key-history.js
 BESIDE = frozenset({NOTICE, NOTICE_PAGE, KEY_HISTORY})  # signed for themselves; a bundle may have them, and is the same without
 MARGINS, PAIRS, CODEBOOK = "margins.csv", "pairs.csv", "codebook.csv"
 LISTINGS = frozenset({MARGINS, PAIRS, CODEBOOK})  # what the page shows, as tables; earlier versions made none of them
-UNLISTED = frozenset({MANIFEST, SIGNATURE})  # every other file stands in the manifest
+UNLISTED = frozenset({MANIFEST, SIGNATURE, STATEMENT})  # every other file stands in the manifest
 LARGEST_JSON = 32_000_000  # bytes
 _LATER = re.compile(r"steps-release/([4-9]|[1-9][0-9]{1,3})")  # formats that a newer version may write
 
@@ -51,11 +53,15 @@ def listings_among(files: Iterable[str]) -> frozenset[str]:
     return LISTINGS if LISTINGS.intersection(files) else frozenset()
 
 
-def file_names(sets: int, formats: Iterable[str], listings: Iterable[str] = LISTINGS) -> frozenset[str]:
-    """Every file of a bundle that gives its records in these formats, and no other."""
+def file_names(
+    sets: int, formats: Iterable[str], listings: Iterable[str] = LISTINGS, describing: Iterable[str] | None = None
+) -> frozenset[str]:
+    """Every file of a bundle that gives its records in these formats, and no other. What describes it: all, unless said."""
     tables = {f"{stage}.parquet" for stage in table_stages(sets)}
     records = {f"synthetic-{i}{FORMATS.named(name).suffix}" for name in formats for i in range(1, sets + 1)}
-    return frozenset(tables | records | set(listings) | {DOMAIN, PLAN, PUBLIC_KEY, PAGE} | UNLISTED)
+    described = describing_files() if describing is None else frozenset(describing)
+    own = {DOMAIN, PLAN, PUBLIC_KEY, PAGE, MANIFEST, SIGNATURE, *((STATEMENT,) if described else ())}
+    return frozenset(tables | records | set(listings) | described | own)
 
 
 def form_of(manifest: AnyManifest) -> Form:

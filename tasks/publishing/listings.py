@@ -15,18 +15,30 @@ from tasks.publishing.formats.csv import harmless
 from tasks.publishing.verdict import trusts
 
 Row = Sequence[str | int | float]
+LISTED = {  # the columns of each, and what is in them
+    bundle.MARGINS: {
+        "attribute": "string", "category": "string", "estimate": "number", "low": "number", "high": "number",
+        "standard_error": "number", "synthetic_mean": "number", "trust": "string", "label": "string",
+    },
+    bundle.PAIRS: {
+        "first": "string", "second": "string", "known": "string", "strength_against_noise": "number",
+        "clear_of_noise": "string",
+    },
+    bundle.CODEBOOK: {
+        "attribute": "string", "kind": "string", "code": "integer", "category": "string", "label": "string",
+        "title": "string", "description": "string", "source": "string", "why": "string",
+    },
+}  # fmt: skip
 
 
 def listings(view: View, domain: Domain) -> dict[str, bytes]:
     """Every listing of a bundle by its name."""
-    margins = ("attribute", "category", "estimate", "low", "high", "standard_error", "synthetic_mean", "trust", "label")
-    pairs = ("first", "second", "known", "strength_against_noise", "clear_of_noise")
-    codebook = ("attribute", "kind", "code", "category", "label", "title", "description", "source", "why")
-    return {
-        bundle.MARGINS: csv_of(margins, (row for margin in view.margins for row in _margin_rows(margin, domain))),
-        bundle.PAIRS: csv_of(pairs, map(_pair_row, view.pairs)),
-        bundle.CODEBOOK: csv_of(codebook, _codebook_rows(domain)),
+    rows: dict[str, Iterable[Row]] = {
+        bundle.MARGINS: (row for margin in view.margins for row in _margin_rows(margin, domain)),
+        bundle.PAIRS: map(_pair_row, view.pairs),
+        bundle.CODEBOOK: _codebook_rows(domain),
     }
+    return {name: csv_of(tuple(columns), rows[name]) for name, columns in LISTED.items()}
 
 
 def csv_of(columns: Sequence[str], rows: Iterable[Row]) -> bytes:

@@ -21,25 +21,14 @@ from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
+from tasks.publishing.description import in_order
+from tasks.publishing.descriptions import what_it_holds
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 from tasks.publishing.said import about, derived_rows, rule_rows, value_words
 from tasks.publishing.templates import template
 from tasks.publishing.verdict import TRUST, trusts, verdict
 
 MOST_PAIRS = 12  # that are listed below the matrix
-
-WHAT = {
-    "tree": "the nodes of the tree: which attributes split which node",
-    "noisy-counts": "every node's count as it was drawn, one column per set",
-    "consistent-counts": "least-squares counts with standard errors, and the whole numbers behind each set",
-    "synthetic": "synthetic records",
-    "domain": "attributes, categories, bounds and rules",
-    "plan": "what was decided before the records were read",
-    "margins": "counts of every category with 95 % intervals, as on this page",
-    "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
-    "codebook": "what every code in the tables stands for",
-    "signing-key": "the key that signed the manifest",
-}
 
 
 def view_of(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> View:
@@ -89,7 +78,7 @@ def _margin_views(found: Sequence[Margin], domain: Domain, rows: float) -> Itera
         badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
         attribute = domain.attributes[domain.index(found[place].attribute)]
         picture = pictures.margin_picture(found[place], attribute.shown_labels)
-        yield {"attribute": attribute, "badges": badges, "picture": picture, "values": value_words(attribute)}
+        yield {"attribute": attribute, "badges": badges, "picture": picture, "shape": value_words(attribute)}
 
 
 def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:
@@ -154,16 +143,9 @@ def _runs(sets: list[int]) -> str:
 
 
 def _file_rows(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    for name, facts in sorted(manifest.files.items(), key=lambda item: _file_order(item[0])):
-        stem = name.rsplit(".", 1)[0]
-        kind = "synthetic" if stem.startswith("synthetic-") else stem
-        yield {"name": name, "what": WHAT[kind], "size": facts.size, "sha256": facts.sha256}
-
-
-def _file_order(name: str) -> tuple[bool, int, str]:
-    """Synthetic sets first, in their order."""
-    number = name.removeprefix("synthetic-").split(".")[0]
-    return (not name.startswith("synthetic-"), int(number) if number.isdigit() else 0, name)
+    for name in in_order(manifest.files):
+        facts = manifest.files[name]
+        yield {"name": name, "what": what_it_holds(name), "size": facts.size, "sha256": facts.sha256}
 
 
 def _rounded_up(cost: Fraction) -> str:

@@ -85,7 +85,7 @@ def network_picture(network: Sequence[Dependent]) -> dict[str, Any]:
 def curve_picture(curve: Curve) -> dict[str, Any]:
     """ε against δ, from the largest δ to the smallest: places as parts of the picture's width and height."""
     first, last = round(curve.points[0][0]), round(curve.points[-1][0])
-    top, step = _rounded_axis(max(epsilon for _, epsilon in (*curve.points, curve.own)))
+    top, step = rounded_axis(max(epsilon for _, epsilon in (*curve.points, curve.own)))
     places = [
         {"x": (exponent - first) / (last - first), "y": epsilon / top} for exponent, epsilon in (curve.own, *curve.points)
     ]
@@ -100,10 +100,10 @@ def curve_picture(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _rounded_axis(most: float) -> tuple[float, float]:
+def rounded_axis(most: float) -> tuple[float, float]:
     """The end of an axis that reaches this far, and the distance of its marks: 1, 2 or 5 times a power of ten.
 
-    >>> _rounded_axis(1.4), _rounded_axis(0.07)
+    >>> rounded_axis(1.4), rounded_axis(0.07)
     ((1.5, 0.5), (0.08, 0.02))
     """
     size = 10.0 ** Decimal(most / 5).adjusted()

@@ -23,8 +23,9 @@ from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
 from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
-from tasks.publishing.listings import listings
-from tasks.publishing.page import make_page, view_of
+from tasks.publishing.page import view_of
+from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
+from tasks.publishing.telling import told
 from tasks.stores.acts import consented
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
@@ -141,10 +142,12 @@ def contents(
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
-    files |= listings(view, release.domain)
-    files[bundle.PAGE] = make_page(_manifest(release, plan, files, proof, analyses, seeds), plan, release.domain, view)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(release, plan, files, proof, analyses, seeds))
+    domain = bundle.read_domain(files[bundle.DOMAIN])  # as whoever makes this again will read it
+    files |= told(_manifest(release, plan, files, proof, analyses, seeds), plan, domain, view)
+    manifest = _manifest(release, plan, files, proof, analyses, seeds)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(manifest)
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
+    files[STATEMENT] = envelope_of(key, statement_of(manifest, files[bundle.MANIFEST]))
     history = history_of(open_ledger(home))
     return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 

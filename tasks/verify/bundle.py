@@ -17,11 +17,12 @@ from schemas.spec.domain import Domain
 from steps_engine.inference.noise_test import NoiseTest
 from steps_engine.methods.checked import Checked, Findings, printable
 from tasks.publishing import bundle
+from tasks.publishing.statement import STATEMENT
 from tasks.verify import accounts
 from tasks.verify.analyses import check_analyses
 from tasks.verify.beside import look_beside
 from tasks.verify.files import content_of, regular_files, sound_files
-from tasks.verify.signature import NOT_ESTABLISHED, fingerprint, given_key, is_signed
+from tasks.verify.signature import NOT_ESTABLISHED, fingerprint, given_key, is_signed, statement_problems
 from tasks.verify.tables import check_set, check_tables
 
 T = TypeVar("T")
@@ -75,10 +76,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What was made again from the noisy counts, file by file: whether it is what was published."""
+    """What was made again from the noisy counts, file by file: whether it is what was published.
+
+    `otherwise`: files for people that another version of this program wrote, and this one would write in other words.
+    """
 
     same: Mapping[str, bool]
     why_not: str | None = None
+    otherwise: tuple[str, ...] = ()
 
 
 Again = Callable[[Mapping[str, Path], bundle.AnyManifest, Plan, Domain, Findings], Recomputed]
@@ -103,9 +108,10 @@ def examine(folder: Path | str, key: Path | None = None, again: Again | None = N
     raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)
     signed = raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found)
     manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if signed else None
-    if manifest is None:
+    if manifest is None or raw is None:
         return Verdict((*_problems(found), *notes))
     sound = found.attempt(".", sound_files, files, manifest, found) or {}
+    found.collect(STATEMENT, statement_problems, files, manifest, raw)
     content = _check_content(sound, manifest, found, again)
     notes += [Problem(bundle.SIGNATURE, NOT_ESTABLISHED, note=True)] if pem is None else []
     told = found.attempt(bundle.MANIFEST, Told.of, manifest, content_of(files, bundle.PUBLIC_KEY))

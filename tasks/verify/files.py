@@ -15,6 +15,7 @@ from schemas.errors import SpecError
 from schemas.manifest import FileFacts
 from steps_engine.methods.checked import Findings, printable
 from tasks.publishing import bundle
+from tasks.publishing.descriptions import describing_among
 from tasks.publishing.formats import formats_among
 from tasks.verify.ways import MOST_SETS
 
@@ -50,23 +51,24 @@ def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: 
     sets = manifest.composition.sets
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
-    names = bundle.file_names(sets, formats_among(manifest.files), bundle.listings_among(manifest.files))
+    among = manifest.files
+    names = bundle.file_names(sets, formats_among(among), bundle.listings_among(among), describing_among(among))
     for name in sorted(files.keys() - names):
         found.add(printable(name), "does not belong to a bundle")
-    for name in sorted(names - files.keys() - bundle.UNLISTED):
+    for name in sorted(names - files.keys() - {bundle.MANIFEST, bundle.SIGNATURE}):
         found.add(name, "is missing")
     if manifest.files.keys() != names - bundle.UNLISTED:
         found.add(bundle.MANIFEST, "lists other files than a bundle of this many sets has")
     sound = {}
     for name in sorted(names & files.keys() & manifest.files.keys()):
-        if _is(files[name], manifest.files[name]):
+        if is_as_signed(files[name], manifest.files[name]):
             sound[name] = files[name]
         else:
             found.add(name, "is not the file that was signed: its hash or size differs")
     return sound
 
 
-def _is(path: Path, facts: FileFacts) -> bool:
+def is_as_signed(path: Path, facts: FileFacts) -> bool:
     """The size first: what is longer than was signed is not read."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size != facts.size:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from schemas.errors import SpecError
+from schemas.manifest import Manifest
 from steps_engine.methods.checked import Findings
 from tasks.publishing import bundle
+from tasks.publishing.statement import STATEMENT, is_envelope, statement_of
 from tasks.verify.files import content_of
 
 NOT_ESTABLISHED = "is self-consistent; who signed is not established. Give the publisher's --key"
@@ -44,3 +46,12 @@ def is_signed(files: Mapping[str, Path], manifest: bytes, given: bytes | None, f
         return True
     found.add(bundle.SIGNATURE, "does not sign this manifest with this key")
     return False
+
+
+def statement_problems(files: Mapping[str, Path], manifest: bundle.AnyManifest, content: bytes) -> Iterator[str]:
+    """The statement names the files that the manifest names, and is signed by the key that signed it."""
+    if STATEMENT not in files or not isinstance(manifest, Manifest):
+        return  # that one is missing, the list of files says
+    key = bundle.read_public_key(content_of(files, bundle.PUBLIC_KEY))
+    if not is_envelope(key, statement_of(manifest, content), content_of(files, STATEMENT)):
+        yield "is not the statement of this manifest, signed by this key"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,12 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
-from steps_engine.methods.cascade import check, predict, view
+from steps_engine.methods.cascade import check, predict, tabulate, view
 from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.plan import outline
 from steps_engine.methods.cascade.sanitize import sanitize
 from steps_engine.methods.cascade.spec import CascadeSpec
-from steps_engine.methods.cascade.synthesize import synthesize_cascade
+from steps_engine.methods.cascade.synthesize import source, synthesize_cascade
 from steps_engine.methods.cascade.tables import (
     estimates_table,
     noisy_table,
@@ -30,6 +31,8 @@ from steps_engine.methods.cascade.tables import (
 )
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Source
+from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
 
@@ -73,6 +76,15 @@ class CascadeMethod:
 
     def sketch(self, plan: Plan) -> Sketch:
         return view.sketch(plan)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        return source(domain, plan, read_sanitized(domain, tables), number, randomness)
+
+    def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+        return tabulate.lacking(domain, plan, tables, asked)
+
+    def tabulate(self, domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
+        return tabulate.tabulate(domain, plan, tables, asked)
 
     def counts(self, domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
         return view.tree_counts(domain, plan, tables, layer)

@@ -17,6 +17,7 @@ from steps_engine.inference.reweighting import reweight
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
 from steps_engine.methods.cascade.plan import LARGEST_BLOCK, tree_draws
 from steps_engine.methods.cascade.sanitize import Cascade
+from steps_engine.methods.sources import Drawn, measurement_of, plausible_plan
 
 LARGEST_KEY = 2**62
 LEAST_VARIANCE = 1e-9  # of a count whose noise is practically 0
@@ -28,13 +29,20 @@ def synthesize_cascade(domain: Domain, plan: Plan, cascade: Cascade, which_set: 
 
 
 def walk(domain: Domain, plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:
-    """Rows × attributes of codes, block by block: a part of the rows, made to agree with that part of every count."""
+    """Rows × attributes of codes: as many as were counted."""
     sanitized = measurements(plan, cascade, which_set, randomness)
     rows = total_rows(plan, cascade, which_set)
+    return walk_blocks(domain, cascade, sanitized, rows, rows, randomness)
+
+
+def walk_blocks(
+    domain: Domain, cascade: Cascade, sanitized: list[Sanitized], rows: int, counted: int, randomness: noise.Randomness
+) -> np.ndarray:
+    """So many rows, block by block: each made to agree with the part of every count that it is of all that were counted."""
     codes, blocks = no_codes(rows, domain.sizes), -(-rows // LARGEST_BLOCK)
     for ends in range(1, blocks + 1):
         block = slice(rows * (ends - 1) // blocks, rows * ends // blocks)
-        part = (block.stop - block.start) / rows
+        part = (block.stop - block.start) / counted
         shares = [(noisy * part, variance * part) for noisy, variance in sanitized]
         codes[block] = walk_block(domain, cascade, shares, block.stop - block.start, randomness)
     return codes
@@ -53,6 +61,13 @@ def walk_block(
         cells.append(leaf * tree.categories + codes[:, tree.attribute])
         known.append(tree.attribute)
     return agreeing(cascade, sanitized, codes, cells, randomness)
+
+
+def source(domain: Domain, plan: Plan, cascade: Cascade, number: int, randomness: noise.Randomness) -> Drawn:
+    """Of more rows: a plausible table of one set, walked again for as many as are asked."""
+    which, plan = measurement_of(plan, number) + 1, plausible_plan(plan, sets=2)
+    sanitized, counted = measurements(plan, cascade, which, randomness), max(1, total_rows(plan, cascade, which))
+    return Drawn(lambda rows, more: walk_blocks(domain, cascade, sanitized, rows, counted, more))
 
 
 Sanitized = tuple[np.ndarray, np.ndarray]  # noisy histograms (leaves × categories), and each leaf's variance of a cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -14,12 +15,12 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.checked import Checked
-from steps_engine.methods.pairs import check, view
+from steps_engine.methods.pairs import check, tabulate, view
 from steps_engine.methods.pairs.measure import build, sanitize
 from steps_engine.methods.pairs.plan import outline
 from steps_engine.methods.pairs.predict import candidate
 from steps_engine.methods.pairs.spec import PairsSpec
-from steps_engine.methods.pairs.synthesize import synthesize
+from steps_engine.methods.pairs.synthesize import source, synthesize
 from steps_engine.methods.pairs.tables import (
     estimates_table,
     noisy_table,
@@ -30,6 +31,8 @@ from steps_engine.methods.pairs.tables import (
     structure_table,
 )
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Source
+from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
 
@@ -75,6 +78,15 @@ class PairsMethod:
 
     def sketch(self, plan: Plan) -> Sketch:
         return view.sketch(plan)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        return source(*read_measured(domain, plan, tables), number, randomness)
+
+    def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+        return tabulate.lacking(domain, plan, tables, asked)
+
+    def tabulate(self, domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
+        return tabulate.tabulate(domain, plan, tables, asked)
 
     def counts(self, domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
         return view.table_counts(domain, plan, tables, layer)

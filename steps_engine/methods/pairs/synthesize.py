@@ -15,6 +15,7 @@ from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, t
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Structure, Table
+from steps_engine.methods.sources import Drawn, measurement_of
 from steps_engine.noise import Randomness, permutation, uniform
 
 BASE, MOST_BASE = 4, 16  # rows of the base for every row of a set; where rows are few, more
@@ -33,6 +34,13 @@ def synthesize(structure: Structure, noisy: list[np.ndarray], which_set: int, ra
     found = estimate(structure, noisy, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
     rows = round(found.total) if plan.total == "estimated" else int(structure.margins.total[0])
     return decode(codes_of(structure, found, rows, randomness), domain, randomness)
+
+
+def source(structure: Structure, noisy: list[np.ndarray], number: int, randomness: Randomness) -> Drawn:
+    """Of more rows: a plausible draw of everything that was measured, as a set of its own; of split sets the estimate."""
+    plan = structure.margins.plan
+    found = estimate(structure, noisy, measurement_of(plan, number), randomness if plan.measurements == 1 else None)
+    return Drawn(lambda rows, more: codes_of(structure, found, rows, more))
 
 
 def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Randomness) -> np.ndarray:

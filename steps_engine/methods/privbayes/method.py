@@ -19,8 +19,9 @@ from steps_engine.methods.privbayes import check
 from steps_engine.methods.privbayes.network import as_tree, elect_network
 from steps_engine.methods.privbayes.plan import outline
 from steps_engine.methods.privbayes.spec import PrivBayesSpec
-from steps_engine.methods.privbayes.synthesize import synthesize_privbayes
+from steps_engine.methods.privbayes.synthesize import sampled, synthesize_privbayes
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Drawn, Source, measurement_of
 from steps_engine.noise import Randomness
 
 
@@ -41,6 +42,10 @@ class PrivBayesMethod(CascadeMethod):
 
     def check(self, domain: Domain, plan: Plan, tables: Tables) -> Checked:
         return check.check(domain, plan, tables)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        network, measurement = read_sanitized(domain, tables), measurement_of(plan, number)
+        return Drawn(lambda rows, more: sampled(domain, network, measurement, rows, more))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
         return synthesize_privbayes(domain, plan, read_sanitized(domain, tables), which_set, randomness)

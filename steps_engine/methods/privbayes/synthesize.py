@@ -23,9 +23,14 @@ def synthesize_privbayes(
 
 
 def sample(domain: Domain, plan: Plan, network: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:
-    """Rows × attributes of codes: independent draws from each conditional distribution, rules kept."""
+    """Rows × attributes of codes: as many as were counted."""
     measurement = which_set - 1 if plan.budget == "split" else 0
-    codes = no_codes(total_rows(plan, network, which_set), domain.sizes)
+    return sampled(domain, network, measurement, total_rows(plan, network, which_set), randomness)
+
+
+def sampled(domain: Domain, network: Cascade, measurement: int, rows: int, randomness: noise.Randomness) -> np.ndarray:
+    """Independent draws from each conditional distribution, rules kept."""
+    codes = no_codes(rows, domain.sizes)
     known: list[int] = []
     for tree, noisy in zip(network.trees, network.noisy, strict=True):
         shares = _conditional(noisy[measurement])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,14 @@ from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Tree
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.protocol import Candidate, Tables
-from steps_engine.methods.tree import check, predict, view
+from steps_engine.methods.sources import Source
+from steps_engine.methods.tabulated import Asked, Tabulated
+from steps_engine.methods.tree import check, predict, tabulate, view
 from steps_engine.methods.tree.correct import ConsistentCounts, correct
 from steps_engine.methods.tree.election import UTILITIES, Utility
 from steps_engine.methods.tree.plan import outline
 from steps_engine.methods.tree.sanitize import NoisyCounts, sanitize
+from steps_engine.methods.tree.source import source
 from steps_engine.methods.tree.sparse import is_sampled
 from steps_engine.methods.tree.spec import FlatSpec, LayeredSpec, TreeSpec, UhSpec
 from steps_engine.methods.tree.structure import build_tree
@@ -74,6 +77,15 @@ class TreeMethod:
 
     def sketch(self, plan: Plan) -> Sketch:
         return view.sketch(plan)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        return source(domain, plan, tables, number, randomness)
+
+    def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+        return tabulate.lacking(domain, plan, tables, asked)
+
+    def tabulate(self, domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
+        return tabulate.tabulate(domain, plan, tables, asked)
 
     def counts(self, domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
         return view.layer_counts(domain, plan, tables, layer)

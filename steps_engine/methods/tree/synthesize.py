@@ -14,6 +14,14 @@ from steps_engine.methods.tree.correct import ConsistentCounts
 
 def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, randomness: noise.Randomness) -> pa.Table:
     """The records of one set (1…m). Reads no record and no exact count: post-processing, free of charge."""
+    cells, count = filled_cells(tree, consistent, which_set)
+    codes = Space(tree.domain).codes(cells)
+    rows = np.repeat(np.arange(len(codes)), count)
+    return decode(codes[rows[noise.permutation(len(rows), randomness)]], tree.domain, randomness)
+
+
+def filled_cells(tree: Tree, consistent: ConsistentCounts, which_set: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cells that hold rows in a set, and how many."""
     cells, count = [], []
     for layer, whole in zip(tree.layers, consistent.whole[1:], strict=True):
         filled = np.flatnonzero((layer.cell >= 0) & (whole[which_set - 1] > 0))
@@ -23,6 +31,4 @@ def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, randomn
         filled = np.flatnonzero(consistent.cells.whole[which_set - 1])
         cells.append(consistent.cells.cells[filled])
         count.append(consistent.cells.whole[which_set - 1][filled])
-    codes = Space(tree.domain).codes(np.concatenate(cells))
-    rows = np.repeat(np.arange(len(codes)), np.concatenate(count))
-    return decode(codes[rows[noise.permutation(len(rows), randomness)]], tree.domain, randomness)
+    return np.concatenate(cells), np.concatenate(count)

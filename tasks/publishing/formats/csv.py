@@ -28,18 +28,20 @@ def harmless(text: str | None) -> str | None:
 
 
 def _write(sealed: bytes) -> bytes:
-    return _text(pq.read_table(pa.BufferReader(sealed)))
+    return csv_lines(pq.read_table(pa.BufferReader(sealed)))
 
 
 def _holds(content: bytes, records: pa.Table) -> bool:
     """Whether the text is the one way to write these records."""
-    return _text(records) == content
+    return csv_lines(records) == content
 
 
-def _text(records: pa.Table) -> bytes:
+def csv_lines(records: pa.Table, header: bool = True) -> bytes:
+    """The one way to write these records, with the names of their columns first."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(records.column_names)
+    if header:
+        writer.writerow(records.column_names)
     writer.writerows(zip(*map(_cells, records.columns), strict=True))
     return text.getvalue().encode()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +30,7 @@ from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing import bundle
 from tasks.publishing.publication import charge_proof
+from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
 from tasks.stores.artifacts import Reference, Store
 from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
@@ -48,6 +50,45 @@ POLL = Domain.model_validate(
             {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2000-12-31"), "bins": 2},
         ),
         "rules": ({"never": {"voted": "yes", "registered": "no"}},),
+    }
+)
+# The same with words for people, some of which a program might stumble over.
+WORDED = Domain.model_validate(
+    {
+        "name": "poll",
+        "population": "town",
+        "expected_rows": 4000,
+        "title": "Who votes, & why",
+        "description": "A poll on <turnout> in the town: who voted.",
+        "publisher": "Statistics of the Town",
+        "contact": "statistics@town.example",
+        "licence": "CC-BY-4.0",
+        "source": "The poll's questionnaire of 2026",
+        "attributes": (
+            {
+                "name": "voted",
+                "kind": "categorical",
+                "categories": ("no", "yes"),
+                "title": "Voted",
+                "description": 'Question 3: "Did you vote?"',
+                "labels": {"no": "did not vote", "yes": "went to the polls"},
+                "source": "Question 3",
+                "why": "as it was asked",
+            },
+            {"name": "answer", "kind": "ordinal", "categories": ("=1+2", "on: <post>", "# none"), "missing": "category"},
+            {"name": "age", "kind": "integer", "bounds": (18, 47), "bins": 3, "missing": "category", "why": "as in the census"},
+            {
+                "name": "wage",
+                "kind": "numeric",
+                "bounds": (0, Decimal("10.5")),
+                "bins": 2,
+                "above": {"shape": "exponential", "mean": Decimal(20)},
+            },
+            {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2000-12-31"), "bins": 2},
+            {"name": "rose", "kind": "time", "bounds": ("06:00", "09:59"), "bins": 2, "missing": "category"},
+        ),
+        "derived": ({"name": "turnout", "from": "voted", "by": {"no": "stayed", "yes": "went"}, "title": "Turnout"},),
+        "rules": ({"never": {"voted": "yes", "answer": ("# none", None)}, "why": "who voted said how"},),
     }
 )
 GIVEN = {"decomposition": "tree", "order": ("voted", "age"), "sets": {"count": 2}}
@@ -131,6 +172,8 @@ def sign_again(folder: Path, home: Home, change: Callable[[dict[str, Any]], None
     content = bundle.to_bytes(manifest)
     (folder / bundle.MANIFEST).write_bytes(content)
     (folder / bundle.SIGNATURE).write_bytes(bundle.signature_of(signing_key(home), content))
+    with suppress(ValueError):  # a manifest that is none has no statement
+        (folder / STATEMENT).write_bytes(envelope_of(signing_key(home), statement_of(bundle.read_manifest(content), content)))
 
 
 def edit_table(path: Path, change: Callable[[dict[str, list]], None]) -> None:

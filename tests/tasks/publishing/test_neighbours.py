@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import itertools
 import json
@@ -19,8 +20,9 @@ from schemas import tables
 from schemas.identity import digest, sha256
 from steps_engine.noise import SeededRandomness, SystemRandomness
 from tasks.publishing import bundle, publication
-from tasks.publishing.listings import listings
-from tasks.publishing.page import make_page, view_of
+from tasks.publishing.page import view_of
+from tasks.publishing.statement import STATEMENT, statement_of
+from tasks.publishing.telling import told, told_names
 from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.validate import silent_gx
@@ -67,7 +69,7 @@ def unpaid(folder: Path, way: str) -> dict[str, Any]:
     """All that a bundle says, but for what was paid for and hashes of that; and that the rest is a function of these."""
     manifest = json.loads((folder / bundle.MANIFEST).read_bytes())
     paid = {f"{stage}.parquet" for stage in bundle.table_stages(2)} - ({"tree.parquet"} if way == GIVEN else set())
-    paid |= {bundle.PAGE, bundle.MANIFEST, bundle.SIGNATURE, bundle.MARGINS, bundle.PAIRS}
+    paid |= bundle.UNLISTED | told_names() - {bundle.CODEBOOK}
     must_follow_from_public_bytes(folder, manifest)
     hashes = {name: manifest["files"].pop(name) for name in paid - bundle.UNLISTED}
     assert hashes.keys() | manifest["files"].keys() | bundle.UNLISTED == {path.name for path in folder.iterdir()}
@@ -84,7 +86,7 @@ def sealed_rule(folder: Path, seeds: str) -> str:
 
 
 def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> None:
-    """Page, listings and chain hold nothing but the other files: whoever has those can compute all of them again."""
+    """Page, listings, describing files, statement and chain hold nothing but the other files: whoever has those can compute all of them again."""
     proof, charge = manifest["ledger"], manifest["ledger"]["charge"]
     tree, noisy, *after = bundle.table_stages(2)
     sealed = {stage: manifest["files"][f"{stage}.parquet"]["sha256"] for stage in bundle.table_stages(2)}
@@ -94,15 +96,14 @@ def must_follow_from_public_bytes(folder: Path, manifest: dict[str, Any]) -> Non
         own = {"seq": charge["seq"] + place, "kind": "seal", "key": f"seal:small-1#1:{stage}", "amount": 0, "shown": shown}
         assert proof["later"][place - 1] == digest(charge | own)
     assert len(proof["later"]) == len(sealed)
-    before = json.loads(json.dumps(manifest))
-    del before["files"][bundle.PAGE]
     contents = {stage: (folder / f"{stage}.parquet").read_bytes() for stage in bundle.table_stages(2)}
     plan = bundle.read_plan((folder / bundle.PLAN).read_bytes())
     domain = bundle.read_domain((folder / bundle.DOMAIN).read_bytes())
-    view = view_of(plan, domain, contents)
-    made = listings(view, domain)
-    made[bundle.PAGE] = make_page(bundle.read_manifest(bundle.to_bytes(before)), plan, domain, view)
-    assert made == {name: (folder / name).read_bytes() for name in made} and len(made) == 4
+    content = (folder / bundle.MANIFEST).read_bytes()
+    made = told(bundle.read_manifest(content), plan, domain, view_of(plan, domain, contents))
+    assert made == {name: (folder / name).read_bytes() for name in made} and made.keys() == told_names()
+    said = base64.b64decode(json.loads((folder / STATEMENT).read_bytes())["payload"])
+    assert said == statement_of(bundle.read_manifest(content), content)
 
 
 def differ(tmp_path: Path, way: str) -> list[str]:

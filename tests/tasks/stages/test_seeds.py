@@ -57,7 +57,7 @@ def test_a_release_of_this_version_is_recomputed_whole_and_its_sets_are_the_same
     manifest, folder = published(home, asked, planned, tree, noisy, consistent, *sets)
     found = verify_again(folder, home.keys / "signing-key.pub")
     assert manifest["seeds"] == "steps-seeds/1" and found.problems == () and found.recomputed is not None
-    assert len(found.recomputed.same) == 3 and all(found.recomputed.same.values())
+    assert {f"synthetic-{i}.parquet" for i in (1, 2)} < found.recomputed.same.keys() and all(found.recomputed.same.values())
 
 
 @pytest.mark.whole

@@ -17,6 +17,7 @@ from steps_engine.noise import SystemRandomness
 from tasks.publishing import bundle
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.publication import publish
+from tasks.publishing.telling import told_names
 from tasks.verify.bundle import Verdict, examine
 from tasks.verify.recompute import NO_SEEDS, verify_again
 from tests.tasks.publishing.making import Made, edit_table, make, sign_again, some_counts
@@ -24,7 +25,8 @@ from tests.tasks.verify.methods import release_of
 
 NAMES = ["given", "flat", "uh", "cascade", "privbayes", "pairs"]
 BUDGETS = ["split", "shared"]
-FILES = {"consistent-counts.parquet", "synthetic-1.parquet", "synthetic-2.parquet"}
+TABLES = {"consistent-counts.parquet", "synthetic-1.parquet", "synthetic-2.parquet"}
+FILES = TABLES | told_names()
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +132,7 @@ def test_other_noisy_counts_lead_to_other_sets(lied, name):
         columns["noisy_1"][-1] += 1
 
     found = lied(name, "shared", lambda folder: edit_table(folder / "noisy-counts.parquet", change))
-    must_name(found, FILES)
+    must_name(found, TABLES)
 
 
 def test_sets_that_change_places_are_found_though_each_is_honest(lied):
@@ -150,7 +152,34 @@ def test_a_file_that_is_encoded_otherwise_is_the_same(lied):
         pq.write_table(table, folder / "noisy-counts.parquet", compression="gzip", row_group_size=3)
 
     found = lied("given", "shared", encode)
-    assert found.problems == () and found.recomputed is not None and all(found.recomputed.same.values())
+    must_name(found, {"croissant.json", "index.html"})  # which name every file by its hash
+    assert found.recomputed is not None and all(found.recomputed.same[name] for name in TABLES)
+
+
+@pytest.mark.parametrize("name", sorted(told_names()))
+def test_a_file_that_tells_something_else_is_found(lied, name):
+    """What people and programs are told follows from the tables, or is named."""
+
+    def tell(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        changed = text.replace("yes", "aye") if "yes" in text else text.replace("poll", "pool")
+        assert changed != text
+        (folder / name).write_text(changed, encoding="utf-8")
+
+    found = lied("pairs", "shared", tell)
+    must_name(found, {name}, "not what follows")
+    assert {each.file for each in found.problems if not each.note} == {name}
+
+
+def test_what_another_version_wrote_in_other_words_is_no_lie(made, tmp_path):
+    of = made("given", "shared")
+    copy = tmp_path / "copy"
+    shutil.copytree(of.home.public / of.release.name, copy)
+    (copy / "README.txt").write_text("Read me.\n")
+    sign_again(copy, of.home, lambda manifest: manifest["code"].update(version="0.1.9"))
+    found = verify_again(copy, of.home.keys / "signing-key.pub")
+    assert found.problems == () and found.recomputed is not None
+    assert "README.txt" in found.recomputed.otherwise and "README.txt" not in found.recomputed.same
 
 
 def test_a_release_without_seeds_verifies_and_says_that_it_cannot_be_recomputed(tmp_path):

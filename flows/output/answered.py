@@ -1,0 +1,65 @@
+"""What `steps fit`, `steps table` and `steps sample` print for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flows.output.terminal import say, shown_table
+
+
+def fit(answer: dict[str, Any]) -> None:
+    say(f"{answer['model']}{_where(answer)}   ({answer['kind']}; {answer['sets']} set(s); 95% intervals)")
+    columns = ("coefficient", "estimate", "std. error", "low", "high")
+    rows = [
+        (each["name"], *(_number(each[name]) for name in ("estimate", "standard_error", "low", "high")))
+        for each in answer["coefficients"]
+    ]
+    shown_table(columns, rows, right=columns[1:])
+    _below(answer)
+
+
+def table(answer: dict[str, Any]) -> None:
+    names = answer["table"]
+    say(f"{' × '.join(names)}{_where(answer)}   (about {answer['rows']:,.0f} rows; 95% intervals)")
+    columns = ("count", "std. error", "95% interval", "share", "95% interval of the share")
+    rows = [(*(str(each[name]) for name in names), *_cell(each), each["trust"]) for each in answer["cells"]]
+    shown_table((*names, *columns, ""), rows, right=columns)
+    _below(answer)
+
+
+def brief(answer: dict[str, Any]) -> None:
+    """Of a table that was written to a file."""
+    say(f"{' × '.join(answer['table'])}{_where(answer)}: {len(answer['cells']):,} cells, about {answer['rows']:,.0f} rows")
+    _below(answer)
+
+
+def more_rows(answer: dict[str, Any]) -> None:
+    say(f"{answer['sets']} set(s) of {answer['rows']:,} rows{_where(answer)} from {answer['release']}, seed {answer['seed']}")
+    say(f"written: {answer['folder']}/{next(iter(answer['files']))} …, sample.json")
+    say(*(f"WARNING: {warning}" for warning in answer["warnings"]), answer["sentence"], *answer["notes"])
+
+
+def _cell(each: dict[str, Any]) -> tuple[str, ...]:
+    interval = f"{each['low']:,.0f} to {each['high']:,.0f}"
+    share = "" if each["share"] is None else f"{each['share']:.2%}"
+    return (
+        f"{each['count']:,.0f}",
+        f"{each['standard_error']:,.0f}",
+        interval,
+        share,
+        f"{each['share_low']:.2%} to {each['share_high']:.2%}",
+    )
+
+
+def _where(answer: dict[str, Any]) -> str:
+    said = ", ".join(f"{name} = {' or '.join(labels)}" for name, labels in answer["where"].items())
+    return f" where {said}" if said else ""
+
+
+def _number(value: float | None) -> str:
+    return "not determined" if value is None else f"{value:.5g}"
+
+
+def _below(answer: dict[str, Any]) -> None:
+    say(*(f"WARNING: {warning}" for warning in answer["warnings"]), *answer["notes"])
+    say(*(f"written: {answer[name]}" for name in ("csv", "picture") if name in answer))

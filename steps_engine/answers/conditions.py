@@ -1,0 +1,117 @@
+"""Which rows a question is about: `age=18`, `sector=public`, `wage=1000..3000`, by the public domain alone."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from schemas.errors import SpecError
+from schemas.spec.attributes import EPOCH, Attribute, Named, Ranged, as_date
+from schemas.spec.domain import Domain
+from schemas.spec.values import minutes_of
+from steps_engine.domain.values import codes_of_numbers
+from steps_engine.methods.tabulated import possible_cells
+
+MOST_NAMED = 8
+
+
+def place_of(name: str, domain: Domain) -> int:
+    """The number of an attribute; the nearest name where there is none."""
+    if name in domain.names:
+        return domain.index(name)
+    near = difflib.get_close_matches(name, domain.names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"the release has {some(domain.names)}"
+    raise SpecError(f"there is no attribute {name!r}; {hint}")
+
+
+def some(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:MOST_NAMED]) + (f", … ({len(listed)} in all)" if len(listed) > MOST_NAMED else "")
+
+
+def read_conditions(texts: Iterable[str]) -> dict[str, str]:
+    """`name=value` as a person writes it.
+
+    >>> read_conditions(["age=18", "sector=public"])
+    {'age': '18', 'sector': 'public'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not name or not value:
+            raise SpecError(f"--where {text!r}: write name=value, such as age=18, age=18..24 or sector=public,private")
+        if name in found:
+            raise SpecError(f"--where names {name} twice; write its values with commas: {name}={found[name]},{value}")
+        found[name] = value
+    return found
+
+
+def codes_where(asked: Mapping[str, Any], domain: Domain) -> dict[int, tuple[int, ...]]:
+    """{attribute's number: codes}; refused where no record that keeps the rules can fulfil it."""
+    found = {place_of(name, domain): _codes(domain.attributes[place_of(name, domain)], value) for name, value in asked.items()}
+    if found and not possible_cells(domain, tuple(found))[np.ix_(*found.values())].any():
+        said = ", ".join(f"{name}={value}" for name, value in asked.items())
+        raise SpecError(f"nothing fulfils {said}: the rules of this release exclude it. Leave a part of it out.")
+    return found
+
+
+def labels_where(codes: Mapping[int, tuple[int, ...]], domain: Domain) -> dict[str, tuple[str, ...]]:
+    return {domain.names[j]: tuple(domain.attributes[j].labels[code] for code in held) for j, held in codes.items()}
+
+
+def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
+    if isinstance(value, list | tuple | set | frozenset):
+        return tuple(sorted({code for each in value for code in _codes(attribute, each)}))
+    if value is None:
+        value = "(missing)"
+    text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    if text in attribute.labels:
+        return (attribute.labels.index(text),)
+    if not isinstance(attribute, Named) and ".." in text:
+        return _range(attribute, *text.split("..", 1))
+    if "," in text:
+        return _codes(attribute, [part.strip() for part in text.split(",")])
+    if isinstance(attribute, Named):
+        near = difflib.get_close_matches(text, attribute.labels, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {some(attribute.labels)}"
+        raise SpecError(f"{attribute.name} has no category {text!r}; {hint}")
+    return (_alone(attribute, text),)
+
+
+def _number(attribute: Ranged, text: str) -> float:
+    """A value as the attribute's edges are written: days since 1970, minutes since midnight."""
+    try:
+        if attribute.kind == "date":
+            return float((as_date(text) - EPOCH).days)
+        return float(minutes_of(text) if attribute.kind == "time" else text)
+    except ValueError:
+        wanted = {"date": "a date such as 2000-01-31", "time": "a time such as 08:30"}.get(attribute.kind, "a number")
+        raise SpecError(f"{attribute.name}: {text!r} is not {wanted}; its categories are {some(attribute.labels)}") from None
+
+
+def _alone(attribute: Ranged, text: str) -> int:
+    """A value by itself, where it has a category of its own: counts do not look into bins."""
+    code, layout = int(codes_of_numbers(np.array([_number(attribute, text)]), attribute)[0]), attribute.layout
+    if code < 0:
+        beyond = f"it lies beyond its bounds; its categories are {some(attribute.labels)}"
+        raise SpecError(f"nothing fulfils {attribute.name}={text}: {beyond}")
+    if layout.low[code] < layout.high[code]:
+        label = attribute.labels[code]
+        raise SpecError(f"{attribute.name} is counted in bins, and {text} lies in {label}; ask for {attribute.name}={label}")
+    return code
+
+
+def _range(attribute: Ranged, low: str, high: str) -> tuple[int, ...]:
+    """From … to, both included; whole categories only. An open end is left out: `65..`."""
+    least, most = attribute.layout.low, attribute.layout.high
+    first = _number(attribute, low) if low.strip() else -np.inf
+    last = _number(attribute, high) if high.strip() else np.inf
+    inside = (least >= first) & (most <= last)
+    begins = not low.strip() or (least[inside] == first).any()
+    ends = not high.strip() or (np.nextafter(most[inside], np.inf) == last).any() or (most[inside] == last).any()
+    if not (begins and ends and inside.any()):
+        raise SpecError(f"{attribute.name}={low}..{high} must begin and end where bins do: {some(attribute.labels)}")
+    return tuple(np.flatnonzero(inside).tolist())

@@ -1,0 +1,95 @@
+"""A model that somebody asks of a release: all sets, its own combining rule, and whether what the model needs was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from schemas.errors import SpecError
+from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
+from schemas.plan import Table as Names
+from schemas.spec.domain import Domain
+from steps_engine.analyses.honesty import combining_of, honesty
+from steps_engine.analyses.measured import Measured
+from steps_engine.analyses.needed import needed_by
+from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of
+from steps_engine.analyses.results import Fitted, fitted
+from steps_engine.domain.records import codes_of
+from steps_engine.evaluation.combining import interval
+from steps_engine.evaluation.regression import variables
+from steps_engine.methods.registry import method_of
+from steps_engine.methods.tabulated import Tabulating
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model's coefficients with 95 % intervals, and how far these can be trusted."""
+
+    analysis: AnalysisPlan
+    found: Fitted
+    error: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    honest: bool
+    why: str
+    combining: str
+
+
+def columns_of(analysis: Analysis) -> tuple[str, ...]:
+    """The attributes that a model looks at."""
+    outcome, predictors = variables(model_of(analysis))
+    return tuple(dict.fromkeys((outcome, *predictors, *analysis.where)))
+
+
+def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Sequence[pa.Table]) -> Fit:
+    """`tables` are the structure and the noisy counts; of the sets no more columns are looked at than the model names."""
+    planned, seen = _as_planned(analysis, domain, plan, tables), set(columns_of(analysis))
+    narrow = domain.model_copy(
+        update={"attributes": tuple(a for a in domain.attributes if a.name in seen), "rules": (), "derived": ()}
+    )
+    codes = [codes_of(records, narrow) for records in sets]
+    _must_have_rows(analysis, narrow, codes)
+    try:
+        found = fitted(analysis, plan.budget, narrow, sets, codes)
+    except np.linalg.LinAlgError:
+        raise SpecError(f"{analysis.name!r} cannot be fitted: a set has too few rows of the kind it needs") from None
+    low, high = interval(found.value, found.variance, found.freedom)
+    honest, why = honesty(planned, plan)
+    return Fit(planned, found, np.sqrt(found.variance), low, high, honest and not found.unknown.any(), why, combining_of(plan))
+
+
+def _must_have_rows(analysis: Analysis, domain: Domain, codes: Sequence[np.ndarray]) -> None:
+    for number, each in enumerate(codes, start=1):
+        kept = np.ones(len(each), dtype=bool)
+        for name, labels in analysis.where.items():
+            j = domain.index(name)
+            kept &= np.isin(each[:, j], [domain.attributes[j].labels.index(label) for label in labels])
+        if not kept.any():
+            said = f"that fulfils {analysis.name.partition(' where ')[2]}" if analysis.where else "at all"
+            raise SpecError(f"set {number} has no row {said}; ask for a wider condition")
+
+
+def _as_planned(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> AnalysisPlan:
+    """The analysis as the plan has it, where the release's author named it; else by what was measured."""
+    for each in plan.analyses:
+        if (each.name, each.kind) == (analysis.name, analysis.kind):
+            return each
+    needed = needed_by(analysis, domain)
+    told = _measured(needed, domain, plan, tables)
+    needs = tuple(NeededTable(of=of, measured=measured) for of, measured in zip(needed, told, strict=True))
+    return AnalysisPlan(**analysis.model_dump(), needs=needs, measured=all(told), share=Fraction(0), expected_width=None)
+
+
+def _measured(needed: Sequence[Names], domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> list[bool]:
+    """By the published structure, which knows what was elected and grouped; of a method that cannot say, by the plan."""
+    method = method_of(plan)
+    if isinstance(method, Tabulating):
+        numbers = [tuple(domain.index(name) for name in of) for of in needed]
+        told = [not untold for untold in method.lacking(domain, plan, tables, numbers)]
+    else:
+        told = [Measured(domain, plan).holds(of) for of in needed]
+    return [measured and cells_of(of, domain) <= MOST_CELLS for measured, of in zip(told, needed, strict=True)]

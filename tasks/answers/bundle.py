@@ -1,0 +1,119 @@
+"""`read_bundle(FOLDER)`: what a notebook asks of a published release. All of it comes from what is published, and is free."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from schemas.errors import SpecError
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from tasks.answers.opened import DRAWN, Opened, open_bundle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from steps_engine.answers.sample import Sampling
+    from tasks.answers.frames import Answer
+
+Where = Mapping[str, Any] | None
+
+
+class Bundle:
+    """A published release. `fit`, `table` and `sample` answer; `frames` are its synthetic sets."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+    def __repr__(self) -> str:
+        promised, plan = self._opened.manifest.guarantee, self.plan
+        names = ", ".join(self.domain.names)
+        told = "".join(f"\nWARNING: {notice}" for notice in self.notices)
+        return f"{self.name}: {plan.sets} synthetic set(s) by {plan.decomposition}, ε = {promised.epsilon}\n{names}{told}"
+
+    @property
+    def name(self) -> str:
+        return self._opened.manifest.release
+
+    @property
+    def domain(self) -> Domain:
+        return self._opened.domain
+
+    @property
+    def plan(self) -> Plan:
+        return self._opened.plan
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the publisher has said of the release since: that it was withdrawn, or superseded."""
+        return tuple(f"This release {notice}" for notice in self._opened.notices)
+
+    @property
+    def frames(self) -> list[pd.DataFrame]:
+        """The synthetic sets."""
+        return [self._opened.records(number).to_pandas() for number in range(1, self.plan.sets + 1)]
+
+    def fit(self, formula: str, kind: Literal["linear", "logistic"] | None = None, where: Where = None) -> Answer:
+        """A regression on all sets, combined by the release's own rule: `fit("voted ~ age + college", where={"age": 18})`."""
+        from steps_engine.analyses.questions import model_question
+        from steps_engine.answers.conditions import codes_where, labels_where
+        from steps_engine.answers.fit import columns_of, fit_sets
+        from tasks.answers.frames import fit_answer
+
+        labels = labels_where(codes_where(where or {}, self.domain), self.domain)
+        asked = model_question(formula, kind, labels, self.domain)
+        sets = self._opened.sets(columns_of(asked))
+        return fit_answer(fit_sets(asked, self.domain, self.plan, self._opened.counts(*DRAWN), sets), self._facts, self.notices)
+
+    def table(self, *names: str, where: Where = None, all: bool = False) -> Answer:
+        """Counts and shares by some attributes with standard errors and intervals, from the noisy counts where they tell."""
+        from steps_engine.answers.conditions import codes_where, labels_where, place_of
+        from steps_engine.answers.table import table_of
+        from steps_engine.methods.tabulated import Asked, cells
+        from tasks.answers.frames import must_be_worth_looking_at, table_answer
+
+        places, kept = tuple(place_of(name, self.domain) for name in names), codes_where(where or {}, self.domain)
+        if not places or len(set(places)) < len(places) or set(places).intersection(kept):
+            raise SpecError("a table names one attribute or more, each once, and --where none of them")
+        must_be_worth_looking_at(cells(self.domain, places), names, all)
+        tables = self._opened.counts(*DRAWN, "consistent-counts")
+        columns = [self.domain.names[j] for j in sorted({*places, *kept})]
+        found = table_of(Asked(places, kept), self.domain, self.plan, tables, lambda: self._opened.sets(columns))
+        return table_answer(found, names, labels_where(kept, self.domain), self._facts, self.notices)
+
+    def sample(
+        self, rows: int | None = None, where: Where = None, sets: int | None = None, seed: int = 0
+    ) -> list[pd.DataFrame]:
+        """More rows, or rows under a condition: `rows` of them in each of so many sets. The same seed makes the same rows."""
+        import pyarrow as pa
+
+        asked = self.sampling(where, seed)
+        numbers = range(1, (sets or self.plan.sets) + 1)
+        return [pa.concat_tables(asked.blocks(number, rows or self.rows)).to_pandas() for number in numbers]
+
+    def sampling(self, where: Where, seed: int) -> Sampling:
+        """What `sample` draws from."""
+        from steps_engine.answers.conditions import codes_where
+        from steps_engine.answers.sample import Sampling
+
+        kept = codes_where(where or {}, self.domain)
+        return Sampling(self.domain, self.plan, self._opened.counts(*DRAWN), kept, seed)
+
+    @property
+    def rows(self) -> int:
+        """About how many a set has."""
+        return max(1, self._opened.rows // self.plan.sets)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return {"release": self.name, "folder": str(self._opened.folder)}
+
+
+def read_bundle(folder: Path | str, key: Path | str | None = None) -> Bundle:
+    """A published bundle, once its signature holds; with the publisher's key, by that one. Withdrawn, it warns."""
+    found = Bundle(open_bundle(folder, Path(key) if key is not None else None))
+    for notice in found.notices:
+        warnings.warn(f"{found.name}: {notice}", stacklevel=2)
+    return found

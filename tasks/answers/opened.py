@@ -1,0 +1,105 @@
+"""A bundle that is read: signed, each file with the hash that was signed, none opened that takes more room than it may.
+
+What `steps verify` checks beyond that, what tables must hold, is not looked at here: it takes longer, and once is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import steps_engine.methods  # noqa: F401  registers the methods
+from schemas import tables
+from schemas.errors import EvidenceBroken, SpecError
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine.methods.checked import Findings
+from steps_engine.methods.registry import method_of
+from tasks.publishing import bundle
+from tasks.verify.beside import look_beside
+from tasks.verify.files import content_of, is_as_signed, read_table, regular_files
+from tasks.verify.signature import given_key, is_signed
+from tasks.verify.ways import MOST_SETS
+
+DRAWN = ("tree", "noisy-counts")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The files of a bundle whose signature holds, and what its publisher has said of it since."""
+
+    folder: Path
+    files: Mapping[str, Path]
+    manifest: bundle.AnyManifest
+    notices: tuple[str, ...]
+
+    @cached_property
+    def domain(self) -> Domain:
+        return bundle.read_domain(self._content(bundle.DOMAIN), bundle.form_of(self.manifest))
+
+    @cached_property
+    def plan(self) -> Plan:
+        plan = bundle.read_plan(self._content(bundle.PLAN), bundle.form_of(self.manifest))
+        if not 1 <= plan.sets <= MOST_SETS or plan.sets != self.manifest.composition.sets:
+            raise EvidenceBroken(f"{self.folder}: plan and manifest do not agree on the number of sets; run steps verify.")
+        return plan
+
+    def counts(self, *stages: str) -> dict[str, pa.Table]:
+        """The method's own tables: `tree`, `noisy-counts`, `consistent-counts`."""
+        schemas = method_of(self.plan).schemas(self.plan)
+        return {stage: self._table(stage, schemas[stage]) for stage in stages}
+
+    def records(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """One synthetic set, or some of its columns."""
+        found = self._table(f"synthetic-{number}", tables.records(self.domain))
+        return found if columns is None else found.select(list(columns))
+
+    def sets(self, columns: Sequence[str]) -> list[pa.Table]:
+        return [self.records(number, columns) for number in range(1, self.plan.sets + 1)]
+
+    @property
+    def rows(self) -> int:
+        """Of all synthetic sets together, by their footers."""
+        files = (self._signed(f"synthetic-{number}.parquet") for number in range(1, self.plan.sets + 1))
+        return sum(pq.read_metadata(path).num_rows for path in files)
+
+    def _table(self, stage: str, schema: pa.Schema) -> pa.Table:
+        name = f"{stage}.parquet"
+        try:
+            return read_table(self._signed(name), schema)
+        except (ValueError, OSError, pa.ArrowException) as error:
+            raise EvidenceBroken(f"{self.folder}: {name} {error}. Nothing was answered.") from None
+
+    def _content(self, name: str) -> bytes:
+        return content_of({name: self._signed(name)}, name)
+
+    def _signed(self, name: str) -> Path:
+        """The file, if it is the one that was signed."""
+        if name not in self.files or name not in self.manifest.files:
+            raise EvidenceBroken(f"{self.folder}: {name} is missing. Fetch the bundle again.")
+        if not is_as_signed(self.files[name], self.manifest.files[name]):
+            raise EvidenceBroken(f"{self.folder}: {name} is not the file that was signed. Fetch the bundle again.")
+        return self.files[name]
+
+
+def open_bundle(folder: Path | str, key: Path | None = None) -> Opened:
+    """A folder as a bundle; with a key, it must be signed by that one."""
+    folder, pem, found = Path(folder), given_key(key), Findings()
+    if not (folder / bundle.MANIFEST).is_file():
+        raise SpecError(
+            f"{folder} is no published release: it holds no {bundle.MANIFEST}. Give a bundle's folder, as `steps run` prints."
+        )
+    files = regular_files(folder, Findings())  # what is no plain file is not opened, and no concern here
+    pem, notes = found.attempt(bundle.PUBLIC_KEY, look_beside, files, folder, pem, found) or (pem, [])
+    raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)
+    signed = raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found)
+    manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if signed else None
+    if manifest is None or found.found:
+        told = "; ".join(f"{place}: {sentence}" for place, sentence in found.found[:3])
+        raise EvidenceBroken(f"{folder} does not verify: {told}. Nothing was read; `steps verify {folder}` says more.")
+    return Opened(folder, files, manifest, tuple(notes))
