@@ -23,6 +23,8 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
     path = Path(path)
     document = yaml.read(path)
+    if document.gaps:
+        yaml.must_be_filled(document, *_dataset_of(path, document))
     spec = yaml.validate(ReleaseSpec, document)
     spec = _in_period(spec, period, now)
     try:
@@ -36,6 +38,15 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
         return Release(spec=spec, domain=domain, folder=str(path.parent))
     except KeyRefused as refusal:
         raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
+
+
+def _dataset_of(path: Path, document: yaml.Document) -> list[yaml.Document]:
+    """The dataset.yaml that a release.yaml with gaps names, so that the gaps of both are told at once."""
+    dataset = document.data.get("dataset") if isinstance(document.data, dict) else None
+    try:
+        return [yaml.read(path.parent / dataset)] if isinstance(dataset, str) else []
+    except SpecError:
+        return []
 
 
 def _check_analyses(spec: ReleaseSpec, domain: Domain, document: yaml.Document) -> None:
