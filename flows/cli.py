@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands import foreseeing, keeping, people, server, taking_back
+from flows.commands import foreseeing, keeping, people, server, starting, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -25,7 +25,7 @@ def main() -> None:
     gc.set_threshold(10_000, 10, 10)  # commands import much that stays: looking through it again and again took a tenth
 
 
-for _command in (*taking_back.COMMANDS, *keeping.COMMANDS, people.people, server.server):
+for _command in (*starting.COMMANDS, *taking_back.COMMANDS, *keeping.COMMANDS, people.people, server.server):
     main.add_command(_command)
 
 

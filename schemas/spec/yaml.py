@@ -31,7 +31,7 @@ GAP = "TODO"  # as a key's value, without quotes: a person has to fill it in
 
 GAPS = {  # what belongs where a gap may be left
     "categories": "every answer that may occur, from the questionnaire: [a, b, c]",
-    "bounds": "the lowest and the highest value that may occur, from the questionnaire, never from the records: [low, high]",
+    "bounds": "the lowest and highest value that may occur, from the questionnaire: [low, high]",
     "kind": "categorical, ordinal, integer, numeric or date",
     "attributes": "one entry per column: {name: …, kind: …, categories: […]} or {name: …, kind: …, bounds: […]}",
     "source": "where the records lie: a file, a folder or a glob",
@@ -163,13 +163,13 @@ def validate(model: type[Model], document: Document) -> Model:
 def must_be_filled(*documents: Document) -> None:
     """Refuses gaps that `steps init` left, or a person: all of them at once, each with its line and what belongs there."""
     told = [
-        f"{document.place(gap)}: {_named(document, gap)}: {_lacking(gap)}" for document in documents for gap in document.gaps
+        f"{document.place(gap)}: {named(document, gap)}: {_lacking(gap)}" for document in documents for gap in document.gaps
     ]
     if told:
         raise SpecError("\n".join((*told, f'(Where the word {GAP} itself is meant, write it in quotes: "{GAP}".)')))
 
 
-def _named(document: Document, gap: Keys) -> str:
+def named(document: Document, gap: Keys) -> str:
     """A gap as a person finds it: by the attribute's name where it is known."""
     named, part = [], document.data
     for key in gap:

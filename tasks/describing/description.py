@@ -61,6 +61,7 @@ class Description:
     rows_per_person: int | None = None
     expected_rows: int | None = None
     csv: tuple[tuple[str, str], ...] = ()
+    bare: bool = False  # names and types of columns, and nothing that is known of what they hold
     remarks: tuple[str, ...] = ()
 
     @property
@@ -89,5 +90,5 @@ def about(rows: int) -> int:
     >>> about(45123), about(7)
     (45000, 7)
     """
-    unit = 10 ** max(len(str(rows)) - 2, 0)
+    unit: int = 10 ** max(len(str(rows)) - 2, 0)
     return max(round(rows / unit) * unit, 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -119,7 +119,7 @@ def _tree(content: bytes) -> Element:
     """Elements by their plain names. A document type could hold entities, which grow or open files: refused."""
     parser, builder, depth = expat.ParserCreate(namespace_separator=_FOLDED), TreeBuilder(), [0]
 
-    def refuse(*_: Any) -> None:
+    def refuse(*_: Any) -> NoReturn:
         raise _Refused("a document type (<!DOCTYPE …>) or an entity stands in it; a codebook needs none. Remove it")
 
     def start(name: str, attributes: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Single facts as schemas write them: a text, a number, a day, a value of the data; None or nothing where it is no such thing."""
+"""Single facts as schemas write them: a text, a number, a day, a value of the data; nothing where it is no such thing."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _people(table: dict[str, Any], schema: dict[str, Any], columns: list[dict[st
         _term(column, "rowDependencies") for column in columns
     )
     return {
-        "person": headers.get(person, person),
+        "person": headers.get(person, person) if person else None,
         "rows_per_person": most if isinstance(most, int) and not isinstance(most, bool) and most > 0 else None,
         "expected_rows": about(rows) if isinstance(rows, int) and not isinstance(rows, bool) and rows > 0 else None,
         "remarks": tuple(remarks),

@@ -30,7 +30,8 @@ def _describe(document: Document, asked: str | None) -> Description:
         raise SpecError(
             f"{document.path}: a JSON Schema without properties; give the schema of a record, or of a list of records."
         )
-    required = record.get("required") if isinstance(record.get("required"), list) else []
+    named = record.get("required")
+    required = named if isinstance(named, list) else []
     variables = (_variable(name, _meant(document, said_), name in required) for name, said_ in properties.items())
     return Description(
         kind="JSON Schema",

@@ -47,8 +47,10 @@ def _header(document: Document) -> tuple[tuple[tuple[str, str], ...], Any]:
     from tasks.reading.sources import open_source
 
     holds, metadata = open_source(document.path).found, None
+    program, reader = _READERS[document.suffix]
+    told = {"user_missing": True} if program == "SPSS" and reader == "read_sav" else {}  # what is declared missing
     try:
-        metadata = getattr(pyreadstat, _READERS[document.suffix][1])(str(document.path), metadataonly=True)[1]
+        metadata = getattr(pyreadstat, reader)(str(document.path), metadataonly=True, **told)[1]
     except Exception:  # of many classes, and their words may quote the file
         pass
     if metadata is None:

@@ -1,4 +1,4 @@
-"""A plain table, CSV or Parquet: the names of its columns, and of Parquet their types. Neither values nor statistics of them."""
+"""A plain table, CSV or Parquet: names of columns, and of Parquet their types. Neither values nor statistics of them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def _describe(document: Document, asked: str | None) -> Description:
         variables=tuple(_variable(name, held) for name, held in source.found),
         records=str(document.path),
         csv=(("separator", separator),) if separator not in (None, ",") else (),
+        bare=True,
         remarks=("names and types only: nothing else may be learnt from records",),
     )
 
