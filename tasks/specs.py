@@ -13,6 +13,7 @@ from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from schemas.supplied import load_supplied
 from steps_engine.analyses.questions import questions_of
 from tasks.publishing.formats import must_be_known
 
@@ -35,9 +36,12 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     _check_analyses(spec, domain, document)
     must_be_known(spec.formats, str(path))
     try:
-        return Release(spec=spec, domain=domain, folder=str(path.parent))
+        release = Release(spec=spec, domain=domain, folder=str(path.parent))
     except KeyRefused as refusal:
         raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
+    if release.expectations:
+        load_supplied(release.expectations, domain)
+    return release
 
 
 def _dataset_of(path: Path, document: yaml.Document) -> list[yaml.Document]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands.answers import Answered, answers
+from flows.commands.answers import Answered, answers, home
 from schemas.errors import SpecError
 
 
@@ -79,7 +79,8 @@ def _ask(place: Path, asked: dict[str, Any]) -> tuple[Path | None, dict[str, Any
     }
     if answered["person"]:
         answered["rows_per_person"] = _number(f"At most how many rows of one {answered['who']}", "1")
-    described = described or (answered["source"] if Path(answered["source"] or ".").is_file() else "")
+    records = str(answered["source"] or "")
+    described = described or (records if Path(records).is_file() else "")
     return (Path(described) if described else None), asked | answered
 
 
@@ -93,4 +94,31 @@ def _number(question: str, default: str = "") -> int | None:
     return int(answer) if answer else None
 
 
-COMMANDS = (init,)
+@click.command()
+@click.argument("release", metavar="release.yaml", type=click.Path(path_type=Path))
+@click.option("--period", metavar="PERIOD", help="2026q4, 2026-11 or 2026: fills {year}, {quarter}, {month}.")
+@click.option(
+    "--suite", metavar="OUT.json", type=click.Path(path_type=Path), help="Write a suite for suppliers; reads no data."
+)
+@answers
+def validate(release: Path, period: str | None, suite: Path | None) -> Answered:
+    """Whether the records fit the domain, before anything is paid: no ledger, no charge, no counts kept.
+
+    What is found stays on a page under confidential/. With --suite no record is read: a public file is written instead, with
+    which a supplier checks a file by Great Expectations alone.
+    """
+    from flows.output import starting as output
+    from flows.runtime.boundary import fit_for_public
+    from tasks.specs import load_release
+    from tasks.stages.door import look_at_source
+    from tasks.stages.validate import check, write_suite
+
+    asked = load_release(release, period)
+    if suite is not None:
+        return output.suite_written(asked, suite, write_suite(asked, suite)), output.show_suite
+    seen = look_at_source(asked)
+    verdict = fit_for_public("validate", check)(home(), asked)
+    return output.validated(asked, seen, verdict), output.shown_with(verdict)
+
+
+COMMANDS = (init, validate)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from schemas.spec.release import Release
     from tasks.describing.start import Started
+    from tasks.reading.fitting import Look
+    from tasks.stages.validate import Verdict
 
 SHOWN = 30
 
@@ -42,3 +48,36 @@ def show_started(answer: dict[str, Any]) -> None:
         click.echo(f"to mend   {problem}")
     filled = "" if answer["complete"] else "fill in what is to do, then "
     click.echo(f"next      look both files through; {filled}steps plan {release}")
+
+
+def validated(asked: Release, seen: Look, verdict: Verdict) -> dict[str, Any]:
+    """For programs: that nothing refuses the data, and where the page is. Whether something was warned of stands there."""
+    return {"release": asked.name, "reads": seen.words, "expectations": verdict.expectations, "page": str(verdict.page)}
+
+
+def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
+    """For the person at the terminal, who may read the page: also how much was warned of."""
+
+    def show(answer: dict[str, Any]) -> None:
+        warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
+        click.echo(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
+        click.echo(f"page      {answer['page']}   (confidential: keep it inside)")
+        click.echo("Nothing was charged, nothing was counted. Next: steps run")
+
+    return show
+
+
+def suite_written(asked: Release, path: Path, suite: dict[str, Any]) -> dict[str, Any]:
+    about = suite["meta"]["steps_release"]
+    return {
+        "release": asked.name,
+        "suite": str(path),
+        "expectations": len(suite["expectations"]),
+        "not_checked": about["not_checked"],
+    }
+
+
+def show_suite(answer: dict[str, Any]) -> None:
+    click.echo(f"{answer['suite']}: {answer['expectations']} expectations, all public; no record was read")
+    for each in answer["not_checked"]:
+        click.echo(f"not in it {each}")
