@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.expectations import CRITICAL, WARNING, likely_rows, silent_gx
-from schemas.spec.attributes import DateAttribute, Named, Ranged
-from schemas.spec.domain import Domain, Rule
+from schemas.spec.attributes import DateAttribute, Named, Ranged, TimeAttribute
+from schemas.spec.domain import Domain
+from schemas.spec.rules import Rule
 from schemas.supplied import source_columns
 
 _DAY = "%Y-%m-%d"
@@ -47,12 +48,14 @@ def _attribute(attribute: Any, column: str, is_csv: bool) -> Iterator[Expected]:
     if isinstance(attribute, Named):
         texts = [*attribute.code_of_text]
         yield "expect_column_values_to_be_in_set", {"column": column, "value_set": [*texts, *_as_stored(texts)]}, CRITICAL
-    elif isinstance(attribute, DateAttribute):
-        if is_csv and not attribute.number_of_text:
-            form = {"column": column, "strftime_format": attribute.format or _DAY}
-            yield "expect_column_values_to_match_strftime_format", form, CRITICAL
+    elif isinstance(attribute, DateAttribute | TimeAttribute):
+        form = attribute.format or (_DAY if isinstance(attribute, DateAttribute) else None)
+        if is_csv and form and not attribute.number_of_text:
+            limits = {"column": column, "strftime_format": form}
+            yield "expect_column_values_to_match_strftime_format", limits, CRITICAL
     elif attribute.outside == "forbid" and not _texts_for_numbers(attribute):
-        within = {"column": column, "min_value": attribute.bounds[0], "max_value": attribute.bounds[1]}
+        within = {"column": column, "min_value": attribute.bounds[0]}
+        within |= {} if attribute.is_open else {"max_value": attribute.bounds[1]}
         yield "expect_column_values_to_be_between", within | _but(column, attribute), CRITICAL
 
 
@@ -91,7 +94,7 @@ def _rule(domain: Domain, rule: Rule, called: dict[str, str]) -> Iterator[Expect
     """Of two named attributes: where the first has such a value, the second has none of its own."""
     if not _is_simple(domain, rule, called):
         return
-    (first, these), (second, those) = rule.never.items()
+    (first, these), (second, those) = (rule.never or {}).items()
     condition = _condition(called.get(first, first), "IN", _listed(these))
     limits = {"column": called.get(second, second), "value_set": _listed(those), "row_condition": condition}
     yield "expect_column_values_to_not_be_in_set", limits, CRITICAL
@@ -99,10 +102,11 @@ def _rule(domain: Domain, rule: Rule, called: dict[str, str]) -> Iterator[Expect
 
 def _is_simple(domain: Domain, rule: Rule, called: dict[str, str]) -> bool:
     """Two attributes of words that files write as the domain does, in columns that a condition can name."""
-    attributes = [domain.attributes[domain.index(name)] for name in rule.never]
+    never = rule.never or {}
+    attributes = [domain.attributes[domain.index(name)] for name in never]
     named = all(isinstance(a, Named) and not a.recode and not _as_stored([*a.categories]) for a in attributes)
-    columns = all(called.get(name, name).isidentifier() for name in rule.never)
-    plain = all(isinstance(part, str) for value in rule.never.values() for part in _listed(value))
+    columns = all(called.get(name, name).isidentifier() for name in never)
+    plain = all(isinstance(part, str) for value in never.values() for part in _listed(value))
     return len(attributes) == 2 and named and columns and plain
 
 
@@ -113,7 +117,7 @@ def _listed(value: Any) -> list[Any]:
 def _not_checked(domain: Domain, called: dict[str, str]) -> Iterator[str]:
     for attribute in domain.attributes:
         column = called.get(attribute.name, attribute.name)
-        if isinstance(attribute, DateAttribute) and attribute.outside == "forbid":
+        if isinstance(attribute, DateAttribute | TimeAttribute) and attribute.outside == "forbid":
             yield f"{column}: from {attribute.bounds[0]} to {attribute.bounds[1]}"
         elif isinstance(attribute, Ranged) and attribute.outside == "forbid" and _texts_for_numbers(attribute):
             yield f"{column}: from {attribute.bounds[0]} to {attribute.bounds[1]}, where it is a number"
@@ -122,4 +126,4 @@ def _not_checked(domain: Domain, called: dict[str, str]) -> Iterator[str]:
         yield f"{domain.unit.column}: {many} of one {domain.unit.who}"
     for number, rule in enumerate(domain.rules, 1):
         if not _is_simple(domain, rule, called):
-            yield f"rule {number}: never {', '.join(rule.never)} as dataset.yaml says"
+            yield f"rule {number}: {rule.words}"

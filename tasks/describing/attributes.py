@@ -14,7 +14,7 @@ from schemas.spec.described import LONGEST_TEXT, LONGEST_TITLE
 from schemas.spec.reading import MOST_VALUES
 from schemas.spec.values import Label, invisible
 from schemas.spec.yaml import GAP, GAPS
-from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, UNKNOWN, WHOLE, Bound, Variable
+from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Bound, Variable
 
 MANY, BINS, DAY_BINS = 100, 20, 12  # more whole numbers or days than that are binned, into so many
 NUMBER_BINS = 10
@@ -47,7 +47,10 @@ def attribute_of(variable: Variable, name: str) -> Written:
         made.comments["name"] = "; ".join(variable.remarks)
     _words(made, variable)
     labels = [each for each in variable.categories if not each.missing]
-    if labels or variable.holds in (TEXT, UNKNOWN, BOOLEANS):
+    if variable.holds == TIMES and not labels:
+        made.keys |= {"kind": "time", "bounds": ["00:00", "24:00"], "bins": 24}
+        made.comments["bins"] = "one for each hour; your choice, or edges: […]"
+    elif labels or variable.holds in (TEXT, UNKNOWN, BOOLEANS):
         _named(made, variable)
     else:
         _ranged(made, variable)

@@ -10,7 +10,8 @@ from schemas.errors import SpecError
 
 Bound = Decimal | datetime.date
 
-TEXT, WHOLE, NUMBERS, DATES, BOOLEANS, UNKNOWN = "text", "whole numbers", "numbers", "dates", "true or false", "unknown"
+TEXT, WHOLE, NUMBERS, BOOLEANS, UNKNOWN = "text", "whole numbers", "numbers", "true or false", "unknown"
+DATES, TIMES = "dates", "times of day"
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,14 @@ DOMAIN = Domain.model_validate(
             {"name": "wage", "kind": "numeric", "bounds": (0, 100), "bins": 5, "outside": "clamp"},
             {"name": "hired", "kind": "date", "bounds": ("1980-01-01", "2026-12-31"), "bins": 5, "format": "%d.%m.%Y"},
             {"name": "region", "kind": "categorical", "categories": ("north", "south")},
+            {"name": "first", "kind": "integer", "bounds": (15, 74), "missing": "category"},
+            {"name": "starts", "kind": "time", "bounds": ("00:00", "24:00"), "bins": 24},
+            {"name": "debt", "kind": "numeric", "bounds": (0, 10), "bins": 2, "above": {"shape": "exponential", "mean": 20}},
         ),
         "rules": (
             {"never": {"sector": 'it\'s "private"', "region": ("south",)}},
             {"never": {"grade": 1, "age": {"from": 15, "below": 20}}},
+            {"always": "age <= first"},
         ),
         "rename": {"SECTOR": "sector"},
     }
@@ -43,6 +47,9 @@ GOOD = {
     "wage": [1.5, 1000, -3, 4],
     "hired": ["31.12.2026", "01.02.2003", "01.02.2003", "01.02.2003"],
     "region": ["north", "south", "north", "north"],
+    "first": [20, 20, 74, None],
+    "starts": ["08:30", "09:00", "23:59", "00:00"],
+    "debt": [0.0, 3, 900, 10],
 }
 
 
@@ -69,7 +76,7 @@ def suite() -> dict[str, Any]:
 
 def test_a_good_file_passes(suite: dict[str, Any]):
     found = verdicts(suite, pd.DataFrame(GOOD))
-    assert all(found.values()) and len(found) == len(suite["expectations"]) == 16, found
+    assert all(found.values()) and len(found) == len(suite["expectations"]) == 20, found
 
 
 BAD = {
@@ -103,5 +110,7 @@ def test_too_few_rows_are_a_warning(suite: dict[str, Any]):
 def test_what_it_cannot_say_it_says(suite: dict[str, Any]):
     assert suite["meta"]["steps_release"]["not_checked"] == [
         "hired: from 1980-01-01 to 2026-12-31",
-        "rule 2: never grade, age as dataset.yaml says",
+        "starts: from 00:00 to 24:00",
+        "rule 2: never grade = 1 with age = {'from': 15, 'below': 20}",
+        "rule 3: always age <= first",
     ]

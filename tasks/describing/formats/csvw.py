@@ -11,6 +11,7 @@ from tasks.describing.description import (
     DATES,
     NUMBERS,
     TEXT,
+    TIMES,
     UNKNOWN,
     WHOLE,
     Bound,
@@ -33,6 +34,7 @@ _HOLDS = {
     **dict.fromkeys(("date", "dateTime", "datetime", "dateTimeStamp"), DATES),
     **dict.fromkeys(("string", "normalizedString", "token", "any", "anyAtomicType", "language", "Name"), TEXT),
     "boolean": BOOLEANS,
+    "time": TIMES,
 }
 _LEAST = {"nonNegativeInteger": "0", "positiveInteger": "1"}
 _ALTERNATIVES = re.compile(r"\^?\(?([^\\()\[\]{}.*+?^$|]+(?:\|[^\\()\[\]{}.*+?^$|]+)+)\)?\$?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.errors import SpecError
-from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, UNKNOWN, WHOLE, Category, Description, Variable
+from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
 from tasks.describing.facts import bound, categories_of, form_of_days, said, written
 from tasks.describing.formats import DescribingFormat, the_table
@@ -18,6 +18,7 @@ _HOLDS = {
     "boolean": BOOLEANS,
     "date": DATES,
     "datetime": DATES,
+    "time": TIMES,
 }
 _SPELLINGS = {"trueValues": ["true", "True", "TRUE", "1"], "falseValues": ["false", "False", "FALSE", "0"]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.errors import SpecError
-from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, UNKNOWN, WHOLE, Category, Description, Variable
+from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
 from tasks.describing.facts import bound, categories_of, said, written
 from tasks.describing.formats import DescribingFormat
@@ -64,8 +64,8 @@ def _variable(name: str, schema: dict[str, Any], required: bool) -> Variable:
     types = [types] if isinstance(types, str) else types if isinstance(types, list) else []
     categories, nothing = _categories(schema)
     holds = _HOLDS.get(next((kind for kind in types if kind != "null"), ""), UNKNOWN)
-    if holds == TEXT and schema.get("format") in ("date", "date-time"):
-        holds = DATES
+    if holds == TEXT:
+        holds = {"date": DATES, "date-time": DATES, "time": TIMES}.get(str(schema.get("format")), TEXT)
     if holds == BOOLEANS and not categories:
         categories = (Category("false"), Category("true"))
     unread = [key for key in ("exclusiveMinimum", "exclusiveMaximum", "pattern", "multipleOf") if key in schema]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, UNKNOWN, WHOLE, Category, Description, Variable
+from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
 from tasks.describing.formats import DescribingFormat
 
-_HOLDS = {"text": TEXT, "whole numbers": WHOLE, "numbers": NUMBERS, "dates": DATES, "times": DATES, "true or false": BOOLEANS}
+_HOLDS = {
+    "text": TEXT,
+    "whole numbers": WHOLE,
+    "numbers": NUMBERS,
+    "dates": DATES,
+    "times": DATES,
+    "times of day": TIMES,
+    "true or false": BOOLEANS,
+}
 
 
 def _claims(document: Document) -> bool:

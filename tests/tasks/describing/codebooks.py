@@ -25,6 +25,7 @@ TABLE_SCHEMA: dict[str, Any] = {
         {"name": "pay", "type": "number", "description": "Gross pay a month.", "constraints": {"minimum": 0, "maximum": 20000}},
         {"name": "hired", "type": "date", "constraints": {"minimum": "1980-01-01", "maximum": "2026-12-31"}},
         {"name": "member", "type": "boolean", "trueValues": ["Y"], "falseValues": ["N"], "constraints": {"required": True}},
+        {"name": "starts", "type": "time", "constraints": {"required": True}},
         {"name": "id", "type": "string"},
     ],
     "primaryKey": "id",

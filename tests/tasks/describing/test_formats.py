@@ -41,13 +41,13 @@ def test_nothing_that_was_computed_from_records_is_taken(name: str, tmp_path: Pa
 
 def test_a_table_schema_says_categories_labels_order_bounds_missing_and_whose_row(tmp_path: Path):
     domain = domain_of(tmp_path, "schema.json")
-    sector, grade, age, pay, hired, member = domain.attributes
+    sector, grade, age, pay, hired, member, starts = domain.attributes
     assert sector.categories == ("1", "2") and sector.label_texts == {"1": "public", "2": "private"}
     assert sector.title == "Sector of the employer" and sector.missing == "forbid", "what is required is never missing"
     assert isinstance(grade, Ordinal) and grade.missing_values == ("-9",)
     assert age.bounds == (15, 74) and pay.bounds == (0, 20000) and pay.description == "Gross pay a month."
     assert hired.bounds == (datetime.date(1980, 1, 1), datetime.date(2026, 12, 31))
-    assert member.categories == ("N", "Y")
+    assert member.categories == ("N", "Y") and starts.kind == "time" and starts.size == 24
     assert domain.unit.column == "id" and domain.source == "Frictionless table schema schema.json"
 
 
