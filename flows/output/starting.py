@@ -62,7 +62,7 @@ def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
         warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
         click.echo(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
         click.echo(f"page      {answer['page']}   (confidential: keep it inside)")
-        click.echo("Nothing was charged, nothing was counted. Next: steps run")
+        click.echo("Nothing was charged, and nothing was counted.")
 
     return show
 

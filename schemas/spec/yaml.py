@@ -32,7 +32,7 @@ GAP = "TODO"  # as a key's value, without quotes: a person has to fill it in
 GAPS = {  # what belongs where a gap may be left
     "categories": "every answer that may occur, from the questionnaire: [a, b, c]",
     "bounds": "the lowest and highest value that may occur, from the questionnaire: [low, high]",
-    "kind": "categorical, ordinal, integer, numeric or date",
+    "kind": "categorical or ordinal, and categories: [a, b, c]; or integer, numeric, date or time, and bounds: [low, high]",
     "attributes": "one entry per column: {name: …, kind: …, categories: […]} or {name: …, kind: …, bounds: […]}",
     "source": "where the records lie: a file, a folder or a glob",
     "population": "whose budget is spent: people, not files",

@@ -84,7 +84,6 @@ def _named(made: Written, variable: Variable) -> None:
         more = f"{problem}: " if problem else f"besides {known}, which are not all: " if categories else ""
         if variable.holds == UNKNOWN and not categories:
             made.gap("kind")
-            made.gap("categories", "or, of numbers and dates, bounds: [low, high]; ")
         else:
             made.gap("categories", more)
         return

@@ -49,7 +49,14 @@ def dataset_text(found: Description | None, choices: Choices, folder: Path) -> s
     rows = choices.expected_rows or (found.expected_rows if found else None)
     if rows:
         _put(spec, "expected_rows", rows, "public and approximate; never counted from the records")
-    _put(spec, "unit", _unit(found, choices))
+    unit = _unit(found, choices)
+    _put(spec, "unit", unit)
+    hints = (
+        [] if rows else ["expected_rows: 45000 would guide the plan: public and approximate, never counted from the records"]
+    )
+    hints += [] if "column" in unit else ["unit: {column: NAME, rows_per_person: 1} where a column says whose row it is"]
+    if hints:
+        spec.yaml_set_comment_before_after_key("unit", before="\n".join(hints))
     if found and found.csv:
         _put(spec, "csv", _flow(dict(found.csv)))
     _attributes(spec, found, choices)
