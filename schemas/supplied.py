@@ -1,7 +1,7 @@
 """A supplier's own expectations, from a file: a suite of Great Expectations as JSON, checked here without importing it.
 
 Only types that Great Expectations brings along, each run on the records alone: no queries, no other tables, no conditions
-(which pandas would run as code), no parameters that nobody fills in.
+(which pandas would run as code), no order of rows (they are read in any), no parameters that nobody fills in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ max_to_be_between mean_to_be_between median_to_be_between min_to_be_between most
 proportion_of_non_null_values_to_be_between proportion_of_unique_values_to_be_between quantile_values_to_be_between
 stdev_to_be_between sum_to_be_between to_exist unique_value_count_to_be_between value_lengths_to_be_between
 value_lengths_to_equal value_z_scores_to_be_less_than values_to_be_between values_to_be_dateutil_parseable
-values_to_be_decreasing values_to_be_in_set values_to_be_in_type_list values_to_be_increasing values_to_be_json_parseable
+values_to_be_in_set values_to_be_in_type_list values_to_be_json_parseable
 values_to_be_null values_to_be_of_type values_to_be_unique values_to_match_json_schema values_to_match_regex
 values_to_match_regex_list values_to_match_strftime_format values_to_not_be_in_set values_to_not_be_null
 values_to_not_match_regex values_to_not_match_regex_list values_to_not_be_outliers type_to_be
@@ -129,10 +129,9 @@ def _problems(each: Any, known: tuple[str, ...]) -> list[str]:
     if not isinstance(each, dict) or not isinstance(each.get("kwargs", {}), dict):
         return ['an expectation is {"type": …, "kwargs": {…}}']
     kind, kwargs = each.get("type", each.get("expectation_type")), each.get("kwargs", {})
-    if kind not in TYPES:
-        return [
-            f"type {kind!r} is not run here: it is none of Great Expectations', or looks at more than the records; remove it"
-        ]
+    if not isinstance(kind, str) or kind not in TYPES:
+        why = "it is none of Great Expectations', or looks at more than the records, or at their order"
+        return [f"type {kind!r} is not run here: {why}; remove it"]
     problems = [f"{key} is not run here; leave it out" for key in _NOT_RUN if kwargs.get(key) is not None or each.get(key)]
     if "$PARAMETER" in json.dumps(kwargs):
         problems.append("a parameter stands in it ($PARAMETER); write the value")

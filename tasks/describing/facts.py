@@ -14,6 +14,15 @@ _UNICODE_FORM = re.compile(r"y+|M+|d+|[^A-Za-z]+")
 LONGEST_TEXT = 2000
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """What a key holds where it holds an object, and nothing otherwise."""
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def said(value: Any) -> str:
     """A text in one line; of several languages English if there is any, of several texts the first.
 

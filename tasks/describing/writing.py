@@ -17,6 +17,7 @@ from tasks.describing.description import Description
 from tasks.describing.naming import names_of
 
 WIDTH = 110
+MOST_ATTRIBUTES = 1000  # of a domain
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"  # in a work tree; an installation has none
 _LABEL_LINES = 6  # more labels than that stand one below the other
 RULES = "# rules:                  # structural zeros, if there are any\n#   - never: {a: x, b: y}\n"
@@ -127,6 +128,8 @@ def _attributes(spec: Any, found: Description | None, choices: Choices) -> None:
 
 def _must_fit(made: list[Written]) -> None:
     """A spec is read by people, and within limits."""
+    if len(made) > MOST_ATTRIBUTES:
+        raise SpecError(f"{len(made):,} variables are described; at most {MOST_ATTRIBUTES:,} fit. Choose: --only NAME,NAME.")
     parts = [value for attribute in made for value in attribute.keys.values()]
     values = sum(2 * len(part) if isinstance(part, dict) else len(part) if isinstance(part, list) else 1 for part in parts)
     if values > MOST_VALUES // 2:

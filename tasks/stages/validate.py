@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE, MET = "validation.html", "met"
+TOO_MANY = Finding(None, ("more values than are held in memory; name fewer columns",))
 EMPTY = "There is no record. An empty table is released like any other, as noise on zeros; is this the right source?"
 
 
@@ -101,11 +102,14 @@ def judge(domain: Domain, profile: Profile) -> list[Outcome]:
     return outcomes
 
 
-def judge_supplied(supplied: tuple[Supplied, ...], suite: Any, frame: pd.DataFrame | None) -> list[Outcome]:
-    """A supplier's own expectations, in their order, on a frame of the records; without one none is checked."""
+def judge_supplied(
+    supplied: tuple[Supplied, ...], suite: Any, frame: pd.DataFrame | None, why: Finding | None = None
+) -> list[Outcome]:
+    """A supplier's own expectations, in their order, on a frame of the records; where there is none, this is why."""
     states = _states(suite, frame) if frame is not None else {}
+    found = None if frame is not None else why
     return [
-        Outcome(", ".join(each.columns), each.words, states.get(place, "not checked"), None, each.severity)
+        Outcome(", ".join(each.columns), f"supplier's: {each.words}", states.get(place, "not checked"), found, each.severity)
         for place, each in enumerate(supplied)
     ]
 
@@ -131,7 +135,7 @@ def _looked_at(source: Source, release: Release, folder: Path) -> tuple[Profile,
         with connect(source, folder) as connection:
             profile |= contents(connection, source, domain)
             frame = frame_for(connection, source, domain, supplied, profile.values[ROWS][0]) if supplied else None
-            return profile, judge_supplied(supplied, suite, frame)
+            return profile, judge_supplied(supplied, suite, frame, TOO_MANY)
     except ReadingFailed as failure:
         return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))}), unchecked
 

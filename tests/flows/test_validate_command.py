@@ -88,7 +88,7 @@ def test_a_column_that_is_not_there_is_told_before_a_record_is_read(small: Small
 def test_a_suppliers_own_expectations_are_met_with_the_domains(small: Small, steps):
     said = steps("validate", with_own(small, *OWN), "--json")
     assert said.code == 0, said.err
-    assert "mean to be between: min_value 19, max_value 21" in page_of(small)
+    assert "supplier&#39;s: mean to be between: min_value 19, max_value 21" in page_of(small)
     without = steps("validate", small.write(), "--json").json["expectations"]
     assert said.json["expectations"] == without + len(OWN)
 
@@ -110,6 +110,15 @@ def test_records_in_csv_are_read_as_the_domain_reads_them(small: Small, steps):
     release = with_own(small, *OWN)
     release.write_text(release.read_text().replace("records.parquet", "records.csv"))
     assert steps("validate", release).code == 0
+
+
+def test_more_values_than_memory_holds_are_not_checked_and_so_refused(small: Small, steps, monkeypatch):
+    monkeypatch.setattr("tasks.reading.supplied.MOST_VALUES", 2_003 * 3)
+    said = steps("validate", with_own(small, *OWN[:2]))
+    assert said.code == 0, "two columns fit"
+    monkeypatch.setattr("tasks.reading.supplied.MOST_VALUES", 2_003)
+    said = steps("validate", small.release)
+    assert said.code == 4 and "more values than are held in memory" in page_of(small)
 
 
 @pytest.mark.parametrize("command", ["plan", "run", "validate"])

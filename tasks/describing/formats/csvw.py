@@ -21,7 +21,7 @@ from tasks.describing.description import (
     about,
 )
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, form_of_days, said, written
+from tasks.describing.facts import bound, categories_of, form_of_days, listed, said, written
 from tasks.describing.formats import DescribingFormat, the_table
 
 _WHOLE = (
@@ -121,7 +121,8 @@ def _variable(column: dict[str, Any], table: dict[str, Any], schema: dict[str, A
     high = _declared(facets, column, "maximum", "maxInclusive", None)
     categories, nothing, complete = _categories(column, facets, holds)
     edges = _edges(column, holds)
-    nulls = _term(column, "null") or _term(schema, "null") or _term(table, "null") or []
+    null = _term(column, "null") or _term(schema, "null") or _term(table, "null")
+    nulls = [null] if isinstance(null, str) else listed(null)
     return Variable(
         column=header,
         name=name,
@@ -134,7 +135,7 @@ def _variable(column: dict[str, Any], table: dict[str, Any], schema: dict[str, A
         high=edges[-1] if edges else bound(high, holds),
         edges=edges,
         may_be_missing=_term(column, "required") is not True or nothing,
-        missing_values=tuple(text for text in ([nulls] if isinstance(nulls, str) else nulls) if isinstance(text, str) and text),
+        missing_values=tuple(text for text in nulls if isinstance(text, str) and text),
         form=form_of_days(facets.get("format")) if holds == DATES else None,
         remarks=(f"the datatype is {base}",) if holds == UNKNOWN else (),
     )

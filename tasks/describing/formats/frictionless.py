@@ -7,7 +7,7 @@ from typing import Any
 from schemas.errors import SpecError
 from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, form_of_days, said, written
+from tasks.describing.facts import bound, categories_of, form_of_days, listed, mapping, said, written
 from tasks.describing.formats import DescribingFormat, the_table
 
 _HOLDS = {
@@ -29,7 +29,7 @@ def _claims(document: Document) -> bool:
 
 def _describe(document: Document, asked: str | None) -> Description:
     package = document.json
-    if "resources" not in package:
+    if not isinstance(package.get("resources"), list):
         return _described(document, package, {}, {})
     resources = [each for each in package["resources"] if isinstance(each, dict) and each.get("schema")]
     _, resource = the_table(
@@ -45,7 +45,7 @@ def _described(document: Document, schema: Any, resource: dict[str, Any], packag
     fields = schema.get("fields") if isinstance(schema, dict) else None
     if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
         raise SpecError(f"{document.path}: a Frictionless schema has a list of fields, each {{name: …, type: …}}.")
-    missing = [text for text in schema.get("missingValues", [""]) if isinstance(text, str)]
+    missing = [text for text in listed(schema.get("missingValues", [""])) if isinstance(text, str)]
     labelled = [each for each in (resource, package, schema) if each]
     key = _key(schema.get("primaryKey"))
     return Description(
@@ -56,7 +56,7 @@ def _described(document: Document, schema: Any, resource: dict[str, Any], packag
         title=_first(labelled, "title"),
         description=_first(labelled, "description"),
         publisher=_publisher(package),
-        licence=said((resource.get("licenses") or package.get("licenses") or [{}])[0].get("name")),
+        licence=said(next((mapping(each).get("name") for each in _licences(resource, package)), "")),
         records=said(resource.get("path")),
         person=key if isinstance(key, str) else None,
         csv=tuple(_csv(resource, fields)),
@@ -64,31 +64,34 @@ def _described(document: Document, schema: Any, resource: dict[str, Any], packag
     )
 
 
+def _licences(resource: dict[str, Any], package: dict[str, Any]) -> list[Any]:
+    return listed(resource.get("licenses")) or listed(package.get("licenses"))
+
+
 def _first(places: list[dict[str, Any]], key: str) -> str:
     return next((text for place in places if (text := said(place.get(key)))), "")
 
 
 def _key(key: Any) -> str | tuple[str, ...] | None:
-    names = [key] if isinstance(key, str) else [name for name in key or () if isinstance(name, str)]
+    names = [key] if isinstance(key, str) else [name for name in listed(key) if isinstance(name, str)]
     return names[0] if len(names) == 1 else tuple(names) or None
 
 
 def _publisher(package: dict[str, Any]) -> str:
-    people = [each for each in package.get("contributors") or () if isinstance(each, dict)]
-    publishers = [each for each in people if "publisher" in (each.get("role"), *(each.get("roles") or ()))]
+    people = [mapping(each) for each in listed(package.get("contributors"))]
+    publishers = [each for each in people if "publisher" in (each.get("role"), *listed(each.get("roles")))]
     return said(publishers[0].get("title")) if publishers else ""
 
 
 def _csv(resource: dict[str, Any], fields: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    dialect = resource.get("dialect") if isinstance(resource.get("dialect"), dict) else {}
-    found = {"separator": dialect.get("delimiter") if dialect else None, "encoding": resource.get("encoding")}
+    found = {"separator": mapping(resource.get("dialect")).get("delimiter"), "encoding": resource.get("encoding")}
     found["decimal"] = next((field["decimalChar"] for field in fields if field.get("decimalChar") not in (None, ".")), None)
     usual = {"separator": ",", "encoding": "utf-8", "decimal": "."}
     return [(key, text) for key, text in found.items() if isinstance(text, str) and text.lower() != usual[key]]
 
 
 def _variable(field: dict[str, Any], missing: list[str]) -> Variable:
-    kind, limits = field.get("type", "string"), field.get("constraints") or {}
+    kind, limits = str(field.get("type", "string")), mapping(field.get("constraints"))
     holds = _HOLDS.get(kind, UNKNOWN)
     own = field.get("missingValues")
     missing = [text for text in own if isinstance(text, str)] if isinstance(own, list) else missing
@@ -115,9 +118,8 @@ def _variable(field: dict[str, Any], missing: list[str]) -> Variable:
 
 
 def _categories(field: dict[str, Any], limits: dict[str, Any]) -> tuple[tuple[Category, ...], bool]:
-    listed = field.get("categories")
-    if isinstance(listed, list) and listed:
-        pairs = [(each.get("value"), said(each.get("label"))) if isinstance(each, dict) else (each, "") for each in listed]
+    if found := listed(field.get("categories")):
+        pairs = [(each.get("value"), said(each.get("label"))) if isinstance(each, dict) else (each, "") for each in found]
         labels = {text: label for value, label in pairs if (text := written(value))}
         return categories_of([value for value, _ in pairs], labels)
     return categories_of(limits["enum"]) if isinstance(limits.get("enum"), list) else ((), False)
@@ -125,8 +127,10 @@ def _categories(field: dict[str, Any], limits: dict[str, Any]) -> tuple[tuple[Ca
 
 def _booleans(field: dict[str, Any]) -> tuple[tuple[Category, ...], tuple[tuple[str, str], ...]]:
     """False and true by their first spellings; the others are read as these."""
-    spelt = {key: [each for each in field.get(key) or usual if isinstance(each, str)] for key, usual in _SPELLINGS.items()}
-    categories = tuple(Category(spelt[key][0]) for key in ("falseValues", "trueValues") if spelt[key])
+    spelt = {
+        key: [each for each in listed(field.get(key)) if isinstance(each, str)] or usual for key, usual in _SPELLINGS.items()
+    }
+    categories = tuple(Category(spelt[key][0]) for key in ("falseValues", "trueValues"))
     return categories, tuple((other, first) for first, *others in spelt.values() for other in others)
 
 

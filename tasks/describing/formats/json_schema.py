@@ -7,7 +7,7 @@ from typing import Any
 from schemas.errors import SpecError
 from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, said, written
+from tasks.describing.facts import bound, categories_of, listed, said, written
 from tasks.describing.formats import DescribingFormat
 
 _HOLDS = {"string": TEXT, "integer": WHOLE, "number": NUMBERS, "boolean": BOOLEANS}
@@ -30,8 +30,7 @@ def _describe(document: Document, asked: str | None) -> Description:
         raise SpecError(
             f"{document.path}: a JSON Schema without properties; give the schema of a record, or of a list of records."
         )
-    named = record.get("required")
-    required = named if isinstance(named, list) else []
+    required = listed(record.get("required"))
     variables = (_variable(name, _meant(document, said_), name in required) for name, said_ in properties.items())
     return Description(
         kind="JSON Schema",
@@ -63,12 +62,13 @@ def _variable(name: str, schema: dict[str, Any], required: bool) -> Variable:
     types = schema.get("type")
     types = [types] if isinstance(types, str) else types if isinstance(types, list) else []
     categories, nothing = _categories(schema)
-    holds = _HOLDS.get(next((kind for kind in types if kind != "null"), ""), UNKNOWN)
+    holds = _HOLDS.get(next((str(kind) for kind in types if kind != "null"), ""), UNKNOWN)
     if holds == TEXT:
         holds = {"date": DATES, "date-time": DATES, "time": TIMES}.get(str(schema.get("format")), TEXT)
     if holds == BOOLEANS and not categories:
         categories = (Category("false"), Category("true"))
-    unread = [key for key in ("exclusiveMinimum", "exclusiveMaximum", "pattern", "multipleOf") if key in schema]
+    unread: list[str] = [key for key in ("exclusiveMinimum", "exclusiveMaximum", "pattern", "multipleOf") if key in schema]
+    unread += ["type"] if types and holds == UNKNOWN else []
     return Variable(
         column=name,
         holds=holds,
@@ -86,7 +86,7 @@ def _categories(schema: dict[str, Any]) -> tuple[tuple[Category, ...], bool]:
     """From enum or const; or from a choice of constants, each with its title."""
     if isinstance(schema.get("enum"), list):
         return categories_of(schema["enum"])
-    choice = schema.get("oneOf") or schema.get("anyOf") or []
+    choice = listed(schema.get("oneOf")) or listed(schema.get("anyOf"))
     if "const" in schema:
         choice = [schema]
     if choice and all(isinstance(each, dict) and "const" in each for each in choice):

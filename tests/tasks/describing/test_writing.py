@@ -107,6 +107,11 @@ def test_a_spec_that_would_be_too_large_is_refused_before_anything_is_written(tm
     assert not (tmp_path / "out").exists()
 
 
+def test_more_variables_than_a_domain_holds_are_refused_with_how_to_choose(tmp_path: Path):
+    with pytest.raises(SpecError, match="1,001 variables are described; at most 1,000 fit. Choose: --only"):
+        start(tmp_path / "out", described(*(Variable(f"x{n}", TEXT) for n in range(1_001))), CHOICES)
+
+
 def test_one_sided_bounds_and_bounds_the_wrong_way_round_are_gaps():
     from decimal import Decimal
 
