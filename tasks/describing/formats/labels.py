@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from schemas.errors import SpecError
-from tasks.describing.description import DATES, NUMBERS, WHOLE, Category, Description, Variable
+from tasks.describing.description import DATES, NUMBERS, TEXT, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
 from tasks.describing.facts import number, said, written
 from tasks.describing.formats import DescribingFormat
@@ -20,7 +20,7 @@ _READERS = {
     ".xpt": ("SAS", "read_xport"),
     ".xport": ("SAS", "read_xport"),
 }
-_NO_DECIMALS = re.compile(r"[FN][0-9]+(\.0)?|%[0-9]+\.0[fg]?")
+_NO_DECIMALS = re.compile(r"[FN][0-9]+(\.0)?|%[0-9]+\.0f")  # %9.0g is how Stata shows any number
 _MOST_MISSING = 100
 
 
@@ -59,7 +59,7 @@ def _header(document: Document) -> tuple[tuple[tuple[str, str], ...], Any]:
 
 
 def _variable(name: str, held: str, metadata: Any) -> Variable:
-    labels = {text: said(label) for value, label in _value_labels(name, metadata) if (text := written(value))}
+    labels = {text: said(label) for value, label in _value_labels(name, held, metadata) if (text := written(value))}
     missing = _declared_missing(name, metadata)
     categories = tuple(Category(value, label) for value, label in labels.items() if value not in missing)
     measure, form = metadata.variable_measure.get(name), metadata.original_variable_types.get(name) or ""
@@ -81,10 +81,10 @@ def _some(categories: tuple[Category, ...]) -> str:
     return ", ".join(f"{each.value} {each.label}" for each in categories[:5])
 
 
-def _value_labels(name: str, metadata: Any) -> list[tuple[Any, str]]:
-    """Labels of values, in the order of their codes; Stata's .a to .z label what is missing."""
+def _value_labels(name: str, held: str, metadata: Any) -> list[tuple[Any, str]]:
+    """Labels of values, in the order of their codes; among numbers, Stata's .a to .z label what is missing."""
     found = (metadata.variable_value_labels.get(name) or {}).items()
-    kept = [(value, label) for value, label in found if not (isinstance(value, str) and re.fullmatch("[a-z]", value))]
+    kept = [(value, label) for value, label in found if held == TEXT or not isinstance(value, str)]
     return sorted(kept, key=lambda pair: (number(pair[0]) is None, number(pair[0]) or 0, str(pair[0])))
 
 

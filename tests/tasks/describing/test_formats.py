@@ -6,6 +6,7 @@ import datetime
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyreadstat
@@ -123,6 +124,26 @@ def test_labels_of_stata_say_categories_and_the_records_are_the_source(tmp_path:
     sector, grade = domain_of(tmp_path, "wages.dta").attributes
     assert sector.label_texts == {"1": "public", "2": "private"} and grade.size == 3
     assert "source: ../wages.dta" in (tmp_path / "out" / "release.yaml").read_text()
+
+
+def test_labels_of_words_are_kept_and_formats_say_what_is_whole(tmp_path: Path):
+    frame = pd.DataFrame({"age": [20.0, 30.0], "sex": ["m", "f"], "pay": [1.5, 2.5], "code": [1.0, 2.0]})
+    labels = {"sex": {"m": "male", "f": "female"}, "age": {99.0: "99 and older"}, "code": {1.0: "no", 2.0: "yes"}}
+    pyreadstat.write_sav(
+        frame,
+        str(tmp_path / "a.sav"),
+        variable_value_labels=labels,
+        variable_measure={"age": "scale", "sex": "nominal", "code": "nominal"},
+        missing_ranges={"age": [{"lo": -9, "hi": -7}]},
+        variable_format={"age": "F3.0", "pay": "F8.2"},
+    )
+    pyreadstat.write_dta(frame, str(tmp_path / "a.dta"), variable_value_labels={"code": labels["code"]})
+    age, sex, pay, code = describe(tmp_path / "a.sav").variables
+    assert [(each.value, each.label) for each in sex.categories] == [("f", "female"), ("m", "male")]
+    assert (age.holds, pay.holds) == ("whole numbers", "numbers") and age.missing_values == ("-9", "-8", "-7")
+    assert age.categories == () and "99 and older" in age.remarks[0], "a label of one value does not make categories"
+    age, sex, pay, code = describe(tmp_path / "a.dta").variables
+    assert pay.holds == "numbers" and sex.categories == () and len(code.categories) == 2
 
 
 @pytest.mark.parametrize(("name", "reader"), [("wages.sav", "read_sav"), ("wages.dta", "read_dta")])
