@@ -67,7 +67,15 @@ def _as_stored(texts: list[str]) -> list[Any]:
 
 def _texts_for_numbers(attribute: Ranged) -> bool:
     """Whether a column of numbers holds words too, which a frame would not compare."""
-    return any(attribute._number_in(text) is None for text in attribute.number_of_text)
+    return not all(_is_number(text) for text in attribute.number_of_text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _but(column: str, attribute: Ranged) -> dict[str, Any]:

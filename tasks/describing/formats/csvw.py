@@ -37,6 +37,9 @@ _HOLDS = {
     "time": TIMES,
 }
 _LEAST = {"nonNegativeInteger": "0", "positiveInteger": "1"}
+_EXTENDED = ("privacyUnit", "privacyId", "keyValues", "partitions", "nullableProportion", "maxContributions")
+_COMPUTED = "csvw-eo metadata can be made from the data: make sure that the bounds and keys taken here are publicly known"
+_DEPENDENCIES = "rowDependencies are not taken; write those that always hold as rules"
 _ALTERNATIVES = re.compile(r"\^?\(?([^\\()\[\]{}.*+?^$|]+(?:\|[^\\()\[\]{}.*+?^$|]+)+)\)?\$?")
 
 
@@ -86,9 +89,9 @@ def _people(table: dict[str, Any], schema: dict[str, Any], columns: list[dict[st
     most, rows = _term(table, "maxContributions"), _term(table, "publicLength", "length", "tableLength")
     person = next((each for each in (declared, *marked, key) if isinstance(each, str)), None)
     headers = {_named(column)[1]: _named(column)[0] for column in columns}
-    remarks = ["rowDependencies are not taken; write those that always hold as rules"] * any(
-        _term(column, "rowDependencies") for column in columns
-    )
+    extended = any(_term(part, *_EXTENDED) is not None for part in (table, *columns))
+    depend = any(_term(column, "rowDependencies") for column in columns)
+    remarks = [_COMPUTED] * extended + [_DEPENDENCIES] * depend
     return {
         "person": headers.get(person, person) if person else None,
         "rows_per_person": most if isinstance(most, int) and not isinstance(most, bool) and most > 0 else None,

@@ -75,6 +75,7 @@ def test_csvw_eo_says_whose_privacy_how_many_rows_of_one_and_public_keys(tmp_pat
     domain = domain_of(tmp_path, "wages-eo.json")
     assert domain.unit.column == "person" and domain.unit.rows_per_person == 3
     assert domain.expected_rows == 45_000, "to two digits"
+    assert "make sure that the bounds and keys taken here are publicly known" in (tmp_path / "out" / "dataset.yaml").read_text()
     sector, pay, visits = domain.attributes
     assert sector.categories == ("public", "private") and pay.edges == (0, 1500, 4000, 20000) and visits.bounds == (0, 5)
 
