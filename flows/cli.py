@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands import asking, cataloguing, foreseeing, keeping, people, server, taking_back
+from flows.commands import asking, cataloguing, foreseeing, keeping, people, server, starting, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -26,6 +26,7 @@ def main() -> None:
 
 
 for _command in (
+    *starting.COMMANDS,
     *asking.COMMANDS,
     *taking_back.COMMANDS,
     *keeping.COMMANDS,

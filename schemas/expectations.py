@@ -16,6 +16,8 @@ from schemas.spec.domain import Domain
 COLUMNS, DOUBLED, BROKEN, ROWS = "(columns)", "(columns that stand twice)", "(unreadable files)", "(rows)"
 PERSON_ROWS, NO_PERSON = "(rows of one person)", "(rows without a person)"
 
+CRITICAL, WARNING, INFO = "critical", "warning", "info"  # GX's severities: the first refuses, the second is told inside
+
 _TEXT, _WHOLE, _NUMBERS = "text", "whole numbers", "numbers"
 _LABELS = (_TEXT, _WHOLE, _NUMBERS, "true or false")
 ACCEPTED = {
@@ -74,11 +76,15 @@ def build_suite(domain: Domain) -> Any:
     gx = silent_gx()
     demands = [*_table(domain), *(demand for attribute in domain.attributes for demand in _attribute(attribute))]
     demands += [*_people(domain), *_rules(domain)]
+    graded = [*((CRITICAL, demand) for demand in demands), *((WARNING, demand) for demand in _warnings(domain))]
     expectations = [
         getattr(gx.expectations, f"Expect{kind}")(
-            column=frame_column, **limits, meta={"place": place, "column": column, "words": words, "problem": problem}
+            column=frame_column,
+            **limits,
+            severity=severity,
+            meta={"place": place, "column": column, "words": words, "problem": problem},
         )
-        for place, (kind, frame_column, limits, column, words, problem) in enumerate(demands)
+        for place, (severity, (kind, frame_column, limits, column, words, problem)) in enumerate(graded)
     ]
     return gx.ExpectationSuite(name=domain.name, expectations=expectations)
 
@@ -150,6 +156,19 @@ def _rules(domain: Domain) -> list[Demand]:
         _none(rule_breaks(number), of_rule(domain, number), f"rule {number}: {rule.words}", f"rule {number}")
         for number, rule in enumerate(domain.rules, 1)
     ]
+
+
+def likely_rows(domain: Domain) -> tuple[int, int] | None:
+    """From half to twice the rows that are expected: what lies outside is told, and refuses nothing."""
+    expected = domain.expected_rows
+    return (expected // 2, 2 * expected) if expected is not None else None
+
+
+def _warnings(domain: Domain) -> list[Demand]:
+    if (likely := likely_rows(domain)) is None:
+        return []
+    words = f"there are about {domain.expected_rows:,} rows: from half to twice as many"
+    return [("ColumnValuesToBeBetween", ROWS, {"min_value": likely[0], "max_value": likely[1]}, "", words, "rows")]
 
 
 def of_rule(domain: Domain, number: int) -> str:

@@ -96,7 +96,7 @@ def spec_hash(release: Release, format: int | None = None) -> str:
 
 
 def _without_places(release: dict[str, Any]) -> dict[str, Any]:
-    spec = {key: value for key, value in release["spec"].items() if key not in ("dataset", "source")}
+    spec = {key: value for key, value in release["spec"].items() if key not in ("dataset", "source", "expectations")}
     return {"spec": spec, "domain": release["domain"]}
 
 

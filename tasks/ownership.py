@@ -53,9 +53,11 @@ class Owned:
         population = release.domain.population
         if population not in self.populations:
             raise self._refused(f'population "{population}"', f"it owns {', '.join(self.populations)}")
-        dataset = Path(release.folder) / release.spec.dataset
+        dataset, expectations = Path(release.folder) / release.spec.dataset, release.expectations
         if not _within(dataset, [self.releases]):
             raise self._refused(f"dataset {dataset}", f"put it under {self.releases}")
+        if expectations and not _within(expectations, [self.releases]):
+            raise self._refused(f"expectations {expectations}", f"put them under {self.releases}")
         if not _within(_place(release.source), self.sources):
             raise self._refused(f"source {release.source}", _places(self.sources))
 

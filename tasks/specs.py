@@ -13,6 +13,7 @@ from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from schemas.supplied import load_supplied
 from steps_engine.analyses.questions import questions_of
 from tasks.publishing.formats import must_be_known
 
@@ -23,6 +24,8 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
     path = Path(path)
     document = yaml.read(path)
+    if document.gaps:
+        yaml.must_be_filled(document, *_dataset_of(path, document))
     spec = yaml.validate(ReleaseSpec, document)
     spec = _in_period(spec, period, now)
     try:
@@ -33,9 +36,21 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     _check_analyses(spec, domain, document)
     must_be_known(spec.formats, str(path))
     try:
-        return Release(spec=spec, domain=domain, folder=str(path.parent))
+        release = Release(spec=spec, domain=domain, folder=str(path.parent))
     except KeyRefused as refusal:
         raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
+    if release.expectations:
+        load_supplied(release.expectations, domain)
+    return release
+
+
+def _dataset_of(path: Path, document: yaml.Document) -> list[yaml.Document]:
+    """The dataset.yaml that a release.yaml with gaps names, so that the gaps of both are told at once."""
+    dataset = document.data.get("dataset") if isinstance(document.data, dict) else None
+    try:
+        return [yaml.read(path.parent / dataset)] if isinstance(dataset, str) else []
+    except SpecError:
+        return []
 
 
 def _check_analyses(spec: ReleaseSpec, domain: Domain, document: yaml.Document) -> None:

@@ -129,8 +129,8 @@ class Domain(Strict):
         entries = [*(("attributes", place, name) for place, name in enumerate(names))]
         entries += [("derived", place, each.name) for place, each in enumerate(self.derived)]
         for key, place, name in entries:
-            if first.setdefault(_alike(name), name) is not name:
-                text = f"{first[_alike(name)]!r} stands twice (upper and lower case count as the same)"
+            if first.setdefault(alike(name), name) is not name:
+                text = f"{first[alike(name)]!r} stands twice (upper and lower case count as the same)"
                 raise problem_at((key, place), text)
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
@@ -234,10 +234,10 @@ class Domain(Strict):
         return {name: place for place, name in enumerate(self.names)}
 
 
-def _alike(name: str) -> str:
+def alike(name: str) -> str:
     """What a name has in common with all that a person, or a program, would take for it.
 
-    >>> _alike("Straße") == _alike("STRASSE"), _alike("K") == _alike("\u212a")
+    >>> alike("Straße") == alike("STRASSE"), alike("K") == alike("\u212a")
     (True, True)
     """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

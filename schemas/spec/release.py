@@ -146,6 +146,12 @@ class ReleaseSpec(Strict):
     )
     description: Text | None = Field(default=None, description="What the release is for, on its page. May hold a period.")
 
+    expectations: str | None = Field(
+        default=None,
+        description="A supplier's own expectations, run with the domain's: path of a Great Expectations suite (JSON), from the "
+        "folder of this file. Those of severity `warning` or `info` refuse nothing.",
+    )
+
     @field_validator("name")
     @classmethod
     def _plain(cls, name: str) -> str:
@@ -172,7 +178,7 @@ class ReleaseSpec(Strict):
     @model_serializer(mode="wrap")
     def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A spec without analyses or words is written, and hashed, as before there were any."""
-        return without_silence(said(self), "analyses", "title", "description")
+        return without_silence(said(self), "analyses", "title", "description", "expectations")
 
 
 class Release(Strict):
@@ -223,6 +229,11 @@ class Release(Strict):
     def asking(self, method: MethodSpec) -> Release:
         """The same release by another method."""
         return self.model_copy(update={"spec": self.spec.model_copy(update={"method": method})})
+
+    @property
+    def expectations(self) -> Path | None:
+        """Where a supplier's own expectations lie."""
+        return Path(self.folder) / self.spec.expectations if self.spec.expectations else None
 
     @property
     def source(self) -> str:

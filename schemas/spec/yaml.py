@@ -27,6 +27,16 @@ LARGEST_SPEC = 4_000_000  # bytes; a domain with 100,000 categories fits
 DEEPEST = 16
 MOST_VALUES = 300_000  # as many take some ten seconds to parse
 MOST_UNKNOWN = 20  # keys whose nearest one is looked for
+GAP = "TODO"  # as a key's value, without quotes: a person has to fill it in
+
+GAPS = {  # what belongs where a gap may be left
+    "categories": "every answer that may occur, from the questionnaire: [a, b, c]",
+    "bounds": "the lowest and highest value that may occur, from the questionnaire: [low, high]",
+    "kind": "categorical or ordinal, and categories: [a, b, c]; or integer, numeric, date or time, and bounds: [low, high]",
+    "attributes": "one entry per column: {name: …, kind: …, categories: […]} or {name: …, kind: …, bounds: […]}",
+    "source": "where the records lie: a file, a folder or a glob",
+    "population": "whose budget is spent: people, not files",
+}
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -89,6 +99,7 @@ class Document:
     name: str
     data: Any
     lines: dict[Keys, int]
+    gaps: tuple[Keys, ...] = ()
 
     def place(self, key: Keys) -> str:
         """File and line of a key, or of what it would stand in."""
@@ -133,7 +144,7 @@ def parse(text: str, name: str = "spec") -> Document:
 
     builder = _Builder(name)
     try:
-        return Document(name, builder.document(YAML(typ="safe", pure=True).parse(text)), builder.lines)
+        return Document(name, builder.document(YAML(typ="safe", pure=True).parse(text)), builder.lines, tuple(builder.gaps))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{name}, line {mark.line + 1}" if mark else name
@@ -144,6 +155,7 @@ def parse(text: str, name: str = "spec") -> Document:
 
 def validate(model: type[Model], document: Document) -> Model:
     """The document as a model, or a SpecError that names file, line, key and what to write instead."""
+    must_be_filled(document)
     if not isinstance(document.data, dict):
         raise SpecError(f"{document.name}: a spec is a list of `key: value` lines; found something else.")
     try:
@@ -151,6 +163,30 @@ def validate(model: type[Model], document: Document) -> Model:
     except ValidationError as error:
         problems = [_explain(document, problem) for problem in error.errors(include_url=False)]
         raise SpecError("\n".join(problems)) from None
+
+
+def must_be_filled(*documents: Document) -> None:
+    """Refuses gaps that `steps init` left, or a person: all of them at once, each with its line and what belongs there."""
+    told = [
+        f"{document.place(gap)}: {named(document, gap)}: {_lacking(gap)}" for document in documents for gap in document.gaps
+    ]
+    if told:
+        raise SpecError("\n".join((*told, f'(Where the word {GAP} itself is meant, write it in quotes: "{GAP}".)')))
+
+
+def named(document: Document, gap: Keys) -> str:
+    """A gap as a person finds it: by the attribute's name where it is known."""
+    named, part = [], document.data
+    for key in gap:
+        part = part[key] if part is not None else None
+        known = part.get("name") if isinstance(key, int) and isinstance(part, dict) else None
+        named.append(str(known or key))
+    return ".".join(named)
+
+
+def _lacking(gap: Keys) -> str:
+    wanted = GAPS.get(str(gap[-1]))
+    return f"still {GAP}; write {wanted}" if wanted else f"still {GAP}; fill it in"
 
 
 def _explain(document: Document, problem: ErrorDetails) -> str:
@@ -172,6 +208,7 @@ class _Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.lines: dict[Keys, int] = {}
+        self.gaps: list[Keys] = []
 
     def document(self, events: Iterator[Event]) -> Any:
         from ruamel.yaml.events import DocumentStartEvent, StreamEndEvent
@@ -203,6 +240,8 @@ class _Builder:
         if isinstance(event, SequenceStartEvent):
             return self.sequence(events, path)
         assert isinstance(event, ScalarEvent)
+        if event.value == GAP and not event.style and path and isinstance(path[-1], str):
+            self.gaps.append(path)
         return self.scalar(event)
 
     def mapping(self, events: Iterator[Event], path: Keys) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def contents(connection: duckdb.DuckDBPyConnection, source: Source, domain: Doma
         query(connection, statement)
     query(connection, f"CREATE TEMP TABLE cells AS {cells_sql(keyed_rows(source, domain), source, domain)}")
     rows = query(connection, "SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells")["n"][0].as_py()
-    profile = Profile({expectations.BROKEN: [0], expectations.ROWS: [rows]})
+    profile = Profile({expectations.BROKEN: [0], expectations.ROWS: [rows]}, {("", "rows"): Finding(rows)})
     for j in range(len(domain.attributes)):
         profile |= _column(connection, source, domain, j)
     return profile | _rules(connection, domain) | _people(connection, source, domain)

@@ -9,6 +9,7 @@ from schemas.budget import UNIT
 from schemas.errors import DataInvalid, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
+from schemas.supplied import load_supplied, suite_of
 from steps_engine.accounting.mechanisms import COUNTS
 from steps_engine.accounting.plans import allowance_of, promise_of
 from tasks.reading.fitting import Look, look_at
@@ -33,9 +34,16 @@ def look_first(home: Home, release: Release) -> Look | None:
         must_say_why(release)
         account = next((each for each in ledger.accounts() if each.population == release.domain.population), None)
         must_be_affordable(_asked(release), account)
+    return look_at_source(release)
+
+
+def look_at_source(release: Release) -> Look:
+    """Refuses a source whose files or columns cannot be the domain's, and a supplier's expectations that cannot be run."""
     seen = look_at(release.source, release.domain)
     if seen.problems:
         raise DataInvalid(f"source {release.source}: {'; '.join(seen.problems)}. No record was read.")
+    if release.expectations:
+        suite_of(load_supplied(release.expectations, release.domain), release.expectations)
     return seen
 
 

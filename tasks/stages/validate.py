@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from schemas.errors import DataInvalid
-from schemas.expectations import BROKEN, ROWS, build_suite, silent_gx
+from schemas.errors import DataInvalid, SpecError
+from schemas.expectations import BROKEN, CRITICAL, ROWS, WARNING, build_suite, silent_gx
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
+from schemas.supplied import Supplied, load_supplied, suite_of
+from schemas.supplier_suite import supplier_suite
 from tasks.publishing.templates import template
 from tasks.reading.profile import Finding, Profile, contents, structure
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source
+from tasks.reading.supplied import frame_for
 from tasks.stores.files import disk_faults, private_folder
 from tasks.stores.home import Home
 
-PAGE = "validation.html"
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGE, MET = "validation.html", "met"
+TOO_MANY = Finding(None, ("more values than are held in memory; name fewer columns",))
 EMPTY = "There is no record. An empty table is released like any other, as noise on zeros; is this the right source?"
 
 
@@ -30,34 +38,84 @@ class Outcome:
     words: str
     state: str  # met, not met, not checked
     finding: Finding | None
+    severity: str = CRITICAL
+
+    @property
+    def refuses(self) -> bool:
+        return self.state != MET and self.severity == CRITICAL
+
+    @property
+    def warns(self) -> bool:
+        return self.state != MET and self.severity == WARNING
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """Of data that may be released: where the page is, how much was expected, how much of it was warned of. CONFIDENTIAL."""
+
+    page: Path
+    expectations: int
+    warnings: int
 
 
 def validate(home: Home, release: Release) -> None:
     """Check the records against the domain; the outcome's details stay on a page under confidential/."""
-    validate_records(release, private_folder(home.confidential / release.name))
+    check(home, release)
 
 
-def validate_records(release: Release, folder: Path) -> None:
+def check(home: Home, release: Release) -> Verdict:
+    """The same for the person who asks before anything is paid. What it returns is for that person alone."""
+    return validate_records(release, private_folder(home.confidential / release.name))
+
+
+def validate_records(release: Release, folder: Path) -> Verdict:
     """Writes the page into a confidential folder. Says that the data fail and where the page is, nothing else."""
     source = open_source(release.source, release.domain)
-    profile = _profile_of(source, release.domain, folder)
-    outcomes = judge(release.domain, profile)
+    profile, supplied = _looked_at(source, release, folder)
+    outcomes = [*judge(release.domain, profile), *supplied]
     page = _write(folder, _render(release, outcomes, remarks(profile)))
-    if any(outcome.state != "met" for outcome in outcomes):
+    if any(outcome.refuses for outcome in outcomes):
         raise DataInvalid(f"data fail validation; see {page}")
+    return Verdict(page, len(outcomes), sum(outcome.warns for outcome in outcomes) + len(remarks(profile)))
+
+
+def write_suite(release: Release, path: Path) -> dict[str, Any]:
+    """The domain's expectations as a public file for suppliers; never over what is there. Reads no record."""
+    if os.path.lexists(path):
+        raise SpecError(f"{path} exists, and is never overwritten; give another name.")
+    suite = supplier_suite(release.domain, is_csv=Path(release.source).suffix.lower() == ".csv")
+    with disk_faults(path), open(path, "x", encoding="utf-8") as file:
+        json.dump(suite, file, ensure_ascii=False, indent=2)
+    return suite
 
 
 def judge(domain: Domain, profile: Profile) -> list[Outcome]:
     """Every expectation of the domain's suite, in its order. What could not be checked is not met."""
     suite, frame, outcomes = build_suite(domain), profile.frame(), []
-    metas = [expectation.meta for expectation in suite.expectations]
+    metas = [{**expectation.meta, "severity": str(expectation.severity.value)} for expectation in suite.expectations]
     suite.expectations = [expectation for expectation in suite.expectations if expectation.column in frame.columns]
-    states = {r.expectation_config.meta["place"]: "met" if r.success else "not met" for r in _run(suite, frame)}
+    states = _states(suite, frame)
     for meta in metas:
         state = states.get(meta["place"], "not checked")
         finding = profile.findings.get((meta["column"], meta["problem"])) if state == "not met" else None
-        outcomes.append(Outcome(meta["column"], meta["words"], state, finding))
+        outcomes.append(Outcome(meta["column"], meta["words"], state, finding, meta["severity"]))
     return outcomes
+
+
+def judge_supplied(
+    supplied: tuple[Supplied, ...], suite: Any, frame: pd.DataFrame | None, why: Finding | None = None
+) -> list[Outcome]:
+    """A supplier's own expectations, in their order, on a frame of the records; where there is none, this is why."""
+    states = _states(suite, frame) if frame is not None else {}
+    found = None if frame is not None else why
+    return [
+        Outcome(", ".join(each.columns), f"supplier's: {each.words}", states.get(place, "not checked"), found, each.severity)
+        for place, each in enumerate(supplied)
+    ]
+
+
+def _states(suite: Any, frame: Any) -> dict[int, str]:
+    return {r.expectation_config.meta["place"]: MET if r.success else "not met" for r in _run(suite, frame)}
 
 
 def remarks(profile: Profile) -> list[str]:
@@ -65,16 +123,21 @@ def remarks(profile: Profile) -> list[str]:
     return [EMPTY] if profile.values.get(ROWS) == [0] else []
 
 
-def _profile_of(source: Source, domain: Domain, folder: Path) -> Profile:
+def _looked_at(source: Source, release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
     """Records are read only when the columns are the domain's, each of a type that the domain can be read from."""
-    profile = structure(source, domain)
+    domain, asked = release.domain, release.expectations
+    supplied = load_supplied(asked, domain) if asked else ()
+    suite = suite_of(supplied, asked) if asked else None
+    profile, unchecked = structure(source, domain), judge_supplied(supplied, suite, None)
     if any(outcome.state == "not met" for outcome in judge(domain, profile)):
-        return profile
+        return profile, unchecked
     try:
         with connect(source, folder) as connection:
-            return profile | contents(connection, source, domain)
+            profile |= contents(connection, source, domain)
+            frame = frame_for(connection, source, domain, supplied, profile.values[ROWS][0]) if supplied else None
+            return profile, judge_supplied(supplied, suite, frame, TOO_MANY)
     except ReadingFailed as failure:
-        return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))})
+        return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))}), unchecked
 
 
 def _run(suite: Any, frame: Any) -> list[Any]:

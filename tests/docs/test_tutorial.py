@@ -77,11 +77,33 @@ def test_the_same_release_is_planned_in_rho_as_well(said: str):
     assert "promises  ε = 1 at δ = 1e-9" in said
 
 
-def test_the_plan_that_it_prints_is_the_plan(said: str):
+def test_what_it_prints_is_what_the_commands_print(said: str):
     document = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    printed = next(text for _, _, text in BLOCK.findall(document) if text.startswith(NAME))
+    printed = [text for language, _, text in BLOCK.findall(document) if language == "text"]
+    assert len(printed) == 4, "a first spec, a plan, a validation, a verified bundle"
     lines = [" ".join(line.split()) for line in said.splitlines()]
-    assert [line for line in printed.splitlines() if " ".join(line.split()) not in lines] == []
+    assert [line for text in printed for line in text.splitlines() if " ".join(line.split()) not in lines] == []
+
+
+def test_a_delivery_is_checked_with_great_expectations_alone(said: str, folder: Folder):
+    command = [sys.executable, "check_delivery.py"]
+
+    def checked() -> str:
+        plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"GX_ANALYTICS_ENABLED": "false"}
+        return subprocess.run(command, cwd=folder.path, env=plain, capture_output=True, text=True, timeout=300).stdout
+
+    assert checked() == "fits\n"
+    good = (folder.path / "wages.csv").read_text()
+    (folder.path / "wages.csv").write_text(good.replace("private", "state", 1))
+    assert checked() == "does not fit\n"
+    (folder.path / "wages.csv").write_text(good)
+
+
+def test_the_first_spec_that_is_made_could_be_run_as_it_is(said: str, folder: Folder):
+    folder.run(
+        "steps init untouched --from wages.schema.json --source wages.csv --population payroll-2026 && steps validate untouched/release.yaml"
+    )
+    assert "bare/dataset.yaml, line 13: attributes.person.kind: still TODO" in said
 
 
 @pytest.fixture(scope="module")

@@ -98,6 +98,15 @@ def test_a_domain_from_elsewhere_is_refused(owned: Owned, tmp_path: Path):
         owned.must_own(asking(owned, "dataset: dataset.yaml", "dataset: ../../dataset.yaml"))
 
 
+def test_expectations_from_elsewhere_are_refused(owned: Owned, tmp_path: Path):
+    suite = '{"expectations": [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "age"}}]}'
+    (tmp_path / "own.json").write_text(suite)
+    (owned.releases / "small" / "own.json").write_text(suite)
+    owned.must_own(asking(owned, "dataset: dataset.yaml", "dataset: dataset.yaml\nexpectations: own.json"))
+    with pytest.raises(NotOwned, match="put them under"):
+        owned.must_own(asking(owned, "expectations: own.json", "expectations: ../../own.json"))
+
+
 def test_links_among_the_records_are_followed_before_they_are_believed(owned: Owned, tmp_path: Path):
     (tmp_path / "secret").mkdir()
     shutil.copy(tmp_path / "data" / "records.parquet", tmp_path / "secret" / "records.parquet")

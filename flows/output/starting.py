@@ -1,0 +1,83 @@
+"""What `steps init` and `steps validate` say: what was taken from where and what is left to do; nothing of the records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from schemas.spec.release import Release
+    from tasks.describing.start import Started
+    from tasks.reading.fitting import Look
+    from tasks.stages.validate import Verdict
+
+SHOWN = 30
+
+
+def started(made: Started) -> dict[str, Any]:
+    return {
+        "folder": str(made.folder),
+        "files": [str(made.folder / name) for name in ("dataset.yaml", "release.yaml")],
+        "from": made.origin or None,
+        "attributes": made.attributes,
+        "taken": list(made.taken),
+        "remarks": list(made.remarks),
+        "gaps": list(made.gaps),
+        "problems": list(made.problems),
+        "complete": not (made.gaps or made.problems),
+    }
+
+
+def show_started(answer: dict[str, Any]) -> None:
+    dataset, release = answer["files"]
+    click.echo(f"{dataset}, {release}")
+    if answer["from"]:
+        click.echo(f"from      {answer['from']}")
+        click.echo(f"taken     {', '.join(answer['taken'])}")
+    for remark in answer["remarks"]:
+        click.echo(f"note      {remark}")
+    for gap in answer["gaps"][:SHOWN]:
+        click.echo(f"to do     {gap['file']}, line {gap['line']}: {gap['key']}: {gap['write'] or 'fill it in'}")
+    if (more := len(answer["gaps"]) - SHOWN) > 0:
+        click.echo(f"to do     and {more} more, each marked TODO")
+    for problem in answer["problems"]:
+        click.echo(f"to mend   {problem}")
+    filled = "" if answer["complete"] else "fill in what is to do, then "
+    click.echo(f"next      look both files through; {filled}steps plan {release}")
+
+
+def validated(asked: Release, seen: Look, verdict: Verdict) -> dict[str, Any]:
+    """For programs: that nothing refuses the data, and where the page is. Whether something was warned of stands there."""
+    return {"release": asked.name, "reads": seen.words, "expectations": verdict.expectations, "page": str(verdict.page)}
+
+
+def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
+    """For the person at the terminal, who may read the page: also how much was warned of."""
+
+    def show(answer: dict[str, Any]) -> None:
+        warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
+        click.echo(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
+        click.echo(f"page      {answer['page']}   (confidential: keep it inside)")
+        click.echo("Nothing was charged, and nothing was counted.")
+
+    return show
+
+
+def suite_written(asked: Release, path: Path, suite: dict[str, Any]) -> dict[str, Any]:
+    about = suite["meta"]["steps_release"]
+    return {
+        "release": asked.name,
+        "suite": str(path),
+        "expectations": len(suite["expectations"]),
+        "not_checked": about["not_checked"],
+    }
+
+
+def show_suite(answer: dict[str, Any]) -> None:
+    click.echo(f"{answer['suite']}: {answer['expectations']} expectations, all public; no record was read")
+    for each in answer["not_checked"]:
+        click.echo(f"not in it {each}")
