@@ -11,6 +11,7 @@ from pathlib import Path
 import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
 from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
 from steps_engine.analyses.questions import questions_of
@@ -57,7 +58,9 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
 
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
-    used = {part for text in (spec.name, spec.source) for part in PERIOD.findall(text)}
+    asked = spec.source
+    texts = asked.texts.values() if isinstance(asked, DatabaseSource) else (asked,)
+    used = {part for text in (spec.name, *texts) for part in PERIOD.findall(text)}
     if not used:
         return spec
     values = _period_values(period, now, used)
@@ -65,7 +68,8 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)
 
-    return spec.model_copy(update={"name": fill(spec.name), "source": fill(spec.source)})
+    source = asked.filled(fill) if isinstance(asked, DatabaseSource) else fill(asked)
+    return spec.model_copy(update={"name": fill(spec.name), "source": source})
 
 
 def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:

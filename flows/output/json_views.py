@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.budget import UNIT, as_fraction, show_nanos
-from schemas.errors import BudgetRefused, SpecError
+from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
@@ -89,7 +89,7 @@ def _readable(release: Release) -> dict[str, Any]:
 
     try:
         seen = look_at(release.source, release.domain)
-    except SpecError as error:
+    except (SpecError, InfrastructureFault) as error:
         return {"files": None, "words": None, "problems": [str(error)]}
     return {"files": len(seen.files), "words": seen.words, "problems": list(seen.problems)}
 

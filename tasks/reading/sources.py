@@ -21,20 +21,24 @@ import duckdb
 import pyarrow as pa
 
 from schemas.errors import InfrastructureFault, SpecError
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
 from schemas.spec.reading import PLAIN_CSV, Csv
+from tasks.reading.databases import DATABASES, described
 from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, Unpack, Unreadable, format_of, titles
+from tasks.reading.locked_down import LOCKED_DOWN, MEMORY, literal, lock
 from tasks.stores.files import disk_faults
 
 LOCK = ".lock"
 _UNPACKED = "unpacked_records"
-MEMORY = "512MB"
-THREADS = 2
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files that hold one table: of one format, with the same columns in the same order, called as the domain calls them."""
+    """One table: files of one format, with the same columns in the same order, or the rows that a database is asked for.
+
+    Columns are called as the domain calls them. What comes from a database is read from the Parquet file that it becomes.
+    """
 
     files: tuple[str, ...]
     format: str
@@ -42,6 +46,12 @@ class Source:
     csv: Csv = PLAIN_CSV
     found: Columns = ()  # as the files call them
     ignored: frozenset[str] = frozenset()
+    database: DatabaseSource | None = None
+
+    @property
+    def title(self) -> str:
+        """Of the format or the database."""
+        return self.database.title if self.database else FORMATS.named(self.format).title
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -54,7 +64,7 @@ class Source:
 
     def relation(self) -> str:
         """The table as SQL, its columns called c0, c1, … so that no name from a file is ever part of a query."""
-        return _UNPACKED if self._unpack else self._relation(self.files)
+        return _UNPACKED if self.database or self._unpack else self._relation(self.files)
 
     def _relation(self, files: Sequence[str]) -> str:
         names = [f"c{i}" for i in range(len(self.columns))]
@@ -66,19 +76,27 @@ class Source:
 
     def unpacked(self, folder: Path) -> tuple[str, ...]:
         """The files that DuckDB reads: the source's own, or what was unpacked of each into a confidential folder."""
-        if self._unpack is None:
+        if self._unpack is None and self.database is None:
             return self.files
-        made = tuple(str(folder / f"{number}.unpacked") for number in range(len(self.files)))
+        parts = self.files or (None,)
+        made = tuple(str(folder / f"{number}.unpacked") for number in range(len(parts)))
         words = None
-        for file, target in zip(self.files, made, strict=True):
+        for file, target in zip(parts, made, strict=True):
             try:
                 with disk_faults(Path(target)):
-                    self._unpack(file, Path(target), self.found, self.csv)
+                    self._unpack_into(Path(target), file)
             except Unreadable as error:
                 words = str(error)
             if words is not None:
                 raise ReadingFailed(words)
         return made
+
+    def _unpack_into(self, target: Path, file: str | None) -> None:
+        if self.database is not None:
+            wanted = {place for place, name in enumerate(self.names) if name not in self.ignored}
+            DATABASES.named(self.database.scheme).unpack(self.database, target, self.found, wanted)
+        elif self._unpack is not None and file is not None:
+            self._unpack(file, target, self.found, self.csv)
 
 
 class ReadingFailed(Exception):
@@ -89,18 +107,12 @@ class ReadingFailed(Exception):
         self.confidential = confidential
 
 
-def literal(text: str) -> str:
-    """A text as an SQL literal.
-
-    >>> literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def open_source(path: Path | str, domain: Domain | None = None) -> Source:
-    """What lies at a path, a folder or a glob, checked without reading records (footers, headers and file names only)."""
-    return open_files(_files(str(path)), path, domain)
+def open_source(path: Path | str | DatabaseSource, domain: Domain | None = None) -> Source:
+    """What lies at a path, a folder, a glob or in a database, checked without reading records (footers, headers, names)."""
+    if not isinstance(path, DatabaseSource):
+        return open_files(_files(str(path)), path, domain)
+    found = described(path)
+    return Source((), "parquet", _named(found, domain), PLAIN_CSV, found, _ignored(domain), path)
 
 
 def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None = None) -> Source:
@@ -118,8 +130,16 @@ def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None =
                 f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
                 "types; give files of one shape."
             )
-    named = tuple((domain.rename.get(name, name), holds) for name, holds in columns[0]) if domain else columns[0]
-    return Source(files, format_.name, named, csv, columns[0], frozenset(domain.ignore if domain else ()))
+    return Source(files, format_.name, _named(columns[0], domain), csv, columns[0], _ignored(domain))
+
+
+def _named(columns: Columns, domain: Domain | None) -> Columns:
+    """As the domain calls them."""
+    return tuple((domain.rename.get(name, name), holds) for name, holds in columns) if domain else columns
+
+
+def _ignored(domain: Domain | None) -> frozenset[str]:
+    return frozenset(domain.ignore if domain else ())
 
 
 def _files(path: str) -> tuple[str, ...]:
@@ -202,27 +222,13 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
     """A DuckDB in memory that may open the source's files and its spill folder: nothing else, no extension, no network."""
     with (
         short_lived(scratch, "spill") as folder,
-        duckdb.connect(":memory:", config=_LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
+        duckdb.connect(":memory:", config=LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
     ):
         files = source.unpacked(folder)
-        connection.execute(f"SET allowed_paths = [{', '.join(map(literal, files))}]")
-        connection.execute("SET enable_progress_bar = false")  # on by default where Python looks interactive; tells sizes
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+        lock(connection, files)
         if files != source.files:
             query(connection, f"CREATE TEMP VIEW {_UNPACKED} AS SELECT * FROM {source._relation(files)}")
         yield connection
-
-
-_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
-    "memory_limit": MEMORY,
-    "threads": THREADS,
-    "preserve_insertion_order": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-    "allow_persistent_secrets": False,
-}
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[str] = ()) -> pa.Table:
