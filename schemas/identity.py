@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.
 PLAN_FORMAT: Final = 2
-FORMAT_3: Final = 3  # knows two measures, interactions, analyses, reasons and how files are written
+FORMAT_3: Final = 3  # knows two measures, interactions, analyses, reasons, overlaps and how files are written
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -86,8 +86,9 @@ def spec_hash(release: Release, format: int | None = None) -> str:
     """Identity of what was asked: spec and domain, not where the files lie. By the lowest format that can say it, or by 1."""
     if format != 1:
         asked = release.spec.privacy
-        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or release.domain.reads_otherwise
-        format = FORMAT_3 if says_more else PLAN_FORMAT
+        domain = release.domain
+        in_the_spec = asked.measure != "pure" or asked.why or release.spec.analyses
+        format = FORMAT_3 if in_the_spec or domain.reads_otherwise or domain.overlaps else PLAN_FORMAT
     document = _without_places(release.model_dump(mode="json"))
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))

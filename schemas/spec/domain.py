@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -25,6 +26,7 @@ from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.yaml import Strict, problem_at
 
 NO_NAMES: dict[str, str] = {}
+_NEWER = ("overlaps", "ignore", "rename", "csv")  # keys of a dataset.yaml that are written, and hashed, where they are given
 
 
 def plain_name(value: str) -> str:
@@ -99,6 +101,12 @@ class Domain(Strict):
 
     name: Name = Field(description="What these data are called.")
     population: Name = Field(description="Whose budget a release spends: people, not files.")
+    overlaps: tuple[Name, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Other populations with some of the same people, such as earlier waves. Once charged it stays in the "
+        "ledger; a lifetime cap (`steps budget cap`) bounds what somebody in all of them may lose.",
+    )
     expected_rows: int | None = Field(
         default=None, ge=1, le=10**12, description="Public and approximate; never counted from the records. Guides planning."
     )
@@ -120,6 +128,16 @@ class Domain(Strict):
         default=NO_NAMES, max_length=1000, description="What columns of the source are called here: {AGE_R: age}."
     )
     csv: Csv = Field(default=PLAIN_CSV, description="How CSV files are written, where not with commas, points and UTF-8.")
+
+    @field_validator("overlaps")
+    @classmethod
+    def _others(cls, overlaps: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        own = info.data.get("population")
+        if own in overlaps:
+            raise ValueError(f"{own!r} is the population itself; name others that share people with it")
+        if len(set(overlaps)) < len(overlaps):
+            raise ValueError("a population stands twice; name each once")
+        return overlaps
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -168,7 +186,7 @@ class Domain(Strict):
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
-        return {name: value for name, value in plain(self).items() if name not in ("ignore", "rename", "csv") or value}
+        return {name: value for name, value in plain(self).items() if name not in _NEWER or value}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
