@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rfc8785
 
+from schemas.spec.described import WORDS
+
 if TYPE_CHECKING:
     from schemas.spec.release import Release
 
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.
 PLAN_FORMAT: Final = 2
-FORMAT_3: Final = 3  # knows two measures, interactions, analyses, reasons, overlaps and how files are written
+FORMAT_3: Final = 3  # knows two measures, interactions, analyses, words, reasons, overlaps and how files are written
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -84,12 +86,12 @@ def chain_hash(previous: str, content: str) -> str:
 
 def spec_hash(release: Release, format: int | None = None) -> str:
     """Identity of what was asked: spec and domain, not where the files lie. By the lowest format that can say it, or by 1."""
+    document = _without_places(release.model_dump(mode="json"))
     if format != 1:
         asked = release.spec.privacy
         domain = release.domain
-        in_the_spec = asked.measure != "pure" or asked.why or release.spec.analyses
-        format = FORMAT_3 if in_the_spec or domain.reads_otherwise or domain.overlaps else PLAN_FORMAT
-    document = _without_places(release.model_dump(mode="json"))
+        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or domain.reads_otherwise or domain.overlaps
+        format = FORMAT_3 if says_more or _has_words(document) else PLAN_FORMAT
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))
         return digest_1(_as_in_1(document, said))
@@ -99,6 +101,13 @@ def spec_hash(release: Release, format: int | None = None) -> str:
 def _without_places(release: dict[str, Any]) -> dict[str, Any]:
     spec = {key: value for key, value in release["spec"].items() if key not in ("dataset", "source")}
     return {"spec": spec, "domain": release["domain"]}
+
+
+def _has_words(document: dict[str, Any]) -> bool:
+    """Whether something has a title, a label, a source or a reason."""
+    domain = document["domain"]
+    parts = [document["spec"], domain, *domain["attributes"], *domain["rules"]]
+    return any(key in WORDS for part in parts for key in part)
 
 
 # Every key that version 0.1.0 knew; its hash covered them all, given or not.

@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema
 import steps_engine.methods  # noqa: F401  registers what `method:` may hold
 from schemas.names import NAME
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
+from schemas.spec.described import LONGEST_TEXT, LONGEST_TITLE
 from schemas.spec.domain import Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
@@ -55,6 +56,13 @@ AS_WRITTEN: dict[str, JsonSchema] = {
     "missing_policy": {"anyOf": [{"enum": ["forbid", "category"]}, _LIST_OF_VALUES]},
     "_pairs": {"type": "object", "additionalProperties": {"anyOf": [*_VALUES, {"type": "null"}]}},
     "day_format": _WORD,
+    "_title": _WORD | {"maxLength": LONGEST_TITLE},
+    "_text": _WORD | {"maxLength": LONGEST_TEXT},
+    "licence_of": _WORD | {"maxLength": LONGEST_TITLE},
+    "_labels": {
+        "type": "object",
+        "additionalProperties": {"anyOf": [_WORD | {"maxLength": LONGEST_TITLE}, {"type": "integer"}]},
+    },
     "Csv._separates": {"anyOf": [_WORD | {"minLength": 1, "maxLength": 1}, {"type": "null"}]},
     "Csv._known": _WORD,
     "AttributeBase._usable_name": {"type": "string", "pattern": "^[^\"'`\\\\;]{1,128}$"},
@@ -215,7 +223,11 @@ def _type(value: JsonSchema) -> str:
 
 def _mapping_type(value: JsonSchema) -> str:
     within = value.get("additionalProperties")
-    known = {"column: attribute": _WORD, "value: value": AS_WRITTEN["_pairs"]["additionalProperties"]}
+    known = {
+        "column: attribute": _WORD,
+        "value: value": AS_WRITTEN["_pairs"]["additionalProperties"],
+        "category: text": AS_WRITTEN["_labels"]["additionalProperties"],
+    }
     return next((words for words, each in known.items() if each == within), "attribute: value")
 
 

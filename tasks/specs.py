@@ -58,9 +58,9 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
 
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
-    asked = spec.source
-    texts = asked.texts.values() if isinstance(asked, DatabaseSource) else (asked,)
-    used = {part for text in (spec.name, *texts) for part in PERIOD.findall(text)}
+    texts = {key: text for key in ("name", "title", "description") if (text := getattr(spec, key)) is not None}
+    places = spec.source.texts if isinstance(spec.source, DatabaseSource) else {"source": spec.source}
+    used = {part for text in (*texts.values(), *places.values()) for part in PERIOD.findall(text)}
     if not used:
         return spec
     values = _period_values(period, now, used)
@@ -68,8 +68,8 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)
 
-    source = asked.filled(fill) if isinstance(asked, DatabaseSource) else fill(asked)
-    return spec.model_copy(update={"name": fill(spec.name), "source": source})
+    source = spec.source.filled(fill) if isinstance(spec.source, DatabaseSource) else fill(spec.source)
+    return spec.model_copy(update={key: fill(text) for key, text in texts.items()} | {"source": source})
 
 
 def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:

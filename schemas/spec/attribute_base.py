@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from abc import abstractmethod
 from functools import cached_property
@@ -16,12 +17,14 @@ from pydantic import (
     model_validator,
 )
 
+from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.reading import MOST_VALUES, NO_VALUES, Recode, Texts
 from schemas.spec.values import invisible, missing_policy
-from schemas.spec.yaml import Strict
+from schemas.spec.yaml import Strict, problem_at
 
 MOST_CATEGORIES = 100_000
 _NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _
+NO_LABELS: dict[str, str] = {}
 READING = ("missing_values", "recode", "format")  # keys that say how files write an attribute, left out where not used
 
 
@@ -42,6 +45,20 @@ class AttributeBase(Strict):
         max_length=MOST_VALUES,
         description='What values of the file mean: {"1": male, "2": female}; null means missing. Others are read as they are.',
     )
+    title: Title | None = Field(default=None, description="What the attribute is called on the page: Hours worked per week.")
+    description: Text | None = Field(
+        default=None, description="What it means, in a sentence or two: the question that was asked."
+    )
+    label_texts: CategoryLabels = Field(
+        default=NO_LABELS,
+        alias="labels",
+        max_length=MOST_CATEGORIES,
+        description='What categories mean, where their codes do not say it: {"1": employed, "2": unemployed}.',
+    )
+    source: Text | None = Field(
+        default=None, description="Where its categories, bounds and bins are publicly known from: a questionnaire, an address."
+    )
+    why: Text | None = Field(default=None, description="The reason for its categories or bins.")
 
     @model_validator(mode="before")
     @classmethod
@@ -56,11 +73,21 @@ class AttributeBase(Strict):
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """What is read as it stands is written, and hashed, as before there were other ways."""
-        return {name: value for name, value in plain(self).items() if name not in READING or value}
+        said = {type(self).model_fields[name].alias or name: value for name, value in plain(self).items()}
+        return without_silence(said, *READING, *WORDS)
 
     def __hash__(self) -> int:
-        """By all that can be hashed; what cannot, recode, is left to comparison."""
-        return hash(tuple(getattr(self, name) for name in type(self).model_fields if name != "recode"))
+        """By all that can be hashed; dictionaries are left to comparison."""
+        return hash(tuple(value for name in type(self).model_fields if not isinstance(value := getattr(self, name), dict)))
+
+    @model_validator(mode="after")
+    def _labels_have_categories(self) -> Self:
+        if self.label_texts and (unknown := self.label_texts.keys() - set(self.labels)):
+            first = next(category for category in self.label_texts if category in unknown)
+            near = difflib.get_close_matches(first, self.labels[:1000], n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.labels[:8])}{', …' * (self.size > 8)}"
+            raise problem_at(("labels", first), f"{self.name} has no category {first!r}; {hint}")
+        return self
 
     def _meanings(self) -> dict[str, str | None]:
         """What values of the file mean; None is missing. Each means one thing."""
@@ -114,3 +141,8 @@ class AttributeBase(Strict):
     def labels(self) -> tuple[str, ...]:
         """One readable label per category code."""
         return (*self.present_labels, *(("(missing)",) if self.missing == "category" else ()))
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What each category code means by the labels that are given; empty where its category says it."""
+        return tuple(self.label_texts.get(label, "") for label in self.labels)

@@ -22,11 +22,11 @@ from pydantic import (
 from schemas.names import NAME
 from schemas.spec import yaml
 from schemas.spec.attributes import EPOCH, READING, Attribute, DateAttribute, Integer, Named, as_date
+from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.yaml import Strict, problem_at
 
 NO_NAMES: dict[str, str] = {}
-_NEWER = ("overlaps", "ignore", "rename", "csv")  # keys of a dataset.yaml that are written, and hashed, where they are given
 
 
 def plain_name(value: str) -> str:
@@ -87,6 +87,11 @@ class Rule(Strict):
     never: dict[str, Any] = Field(
         description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}."
     )
+    why: Text | None = Field(default=None, description="Why it cannot occur, and from where that is known.")
+
+    @model_serializer(mode="wrap")
+    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without_silence(plain(self), "why")
 
     @field_validator("never")
     @classmethod
@@ -128,6 +133,14 @@ class Domain(Strict):
         default=NO_NAMES, max_length=1000, description="What columns of the source are called here: {AGE_R: age}."
     )
     csv: Csv = Field(default=PLAIN_CSV, description="How CSV files are written, where not with commas, points and UTF-8.")
+    title: Title | None = Field(default=None, description="What the data are called, for people: Structure of Earnings 2026.")
+    description: Text | None = Field(default=None, description="What they are about: who, what, when.")
+    publisher: Title | None = Field(default=None, description="Who publishes releases of them: the agency's name.")
+    contact: Title | None = Field(default=None, description="Whom to ask about them: an e-mail address, or a page.")
+    licence: Licence | None = Field(
+        default=None, description="Under which releases may be used: an SPDX identifier such as CC-BY-4.0, or an address."
+    )
+    source: Text | None = Field(default=None, description="Where what stands in this file is publicly known from.")
 
     @field_validator("overlaps")
     @classmethod
@@ -186,7 +199,7 @@ class Domain(Strict):
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
-        return {name: value for name, value in plain(self).items() if name not in _NEWER or value}
+        return without_silence(plain(self), "overlaps", "ignore", "rename", "csv", *WORDS)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -248,6 +261,7 @@ def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
     if isinstance(value, dict):
         return _range(attribute, value)
     if isinstance(attribute, Named):
+        value = str(value).lower() if isinstance(value, bool | int) else value  # as labels are read
         if value not in attribute.code_of:
             raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
         return (attribute.code_of[value],)
