@@ -13,7 +13,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
-    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -142,16 +141,6 @@ class Domain(Strict):
     )
     source: Text | None = Field(default=None, description="Where what stands in this file is publicly known from.")
 
-    @field_validator("overlaps")
-    @classmethod
-    def _others(cls, overlaps: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        own = info.data.get("population")
-        if own in overlaps:
-            raise ValueError(f"{own!r} is the population itself; name others that share people with it")
-        if len(set(overlaps)) < len(overlaps):
-            raise ValueError("a population stands twice; name each once")
-        return overlaps
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = self.names
@@ -163,6 +152,8 @@ class Domain(Strict):
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
         self._must_name_columns()
+        if self.population in self.overlaps or len(set(self.overlaps)) < len(self.overlaps):
+            raise problem_at(("overlaps",), f"name each other population once, and not {self.population!r} itself")
         for number, rule in enumerate(self.rules):
             try:
                 self._forbidden(rule)
