@@ -18,7 +18,7 @@ from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.timetable import by_server
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
-from tasks.stages.foresee import forecast, needs
+from tasks.stages.foresee import forecast, lifetimes, needs
 from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
@@ -60,4 +60,4 @@ def _foresee(home: Home) -> None:
             events.tell_low_balance(need)
     now = datetime.datetime.now(datetime.UTC)
     table = by_server(home, now)
-    ui_artifacts.show_forecast(describe(forecast(home, table.due), table.source, table.unread, now))
+    ui_artifacts.show_forecast(describe(forecast(home, table.due), table.source, table.unread, now, lifetimes(home, table.due)))

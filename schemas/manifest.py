@@ -13,11 +13,11 @@ from schemas.identity import PLAN_FORMAT, chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.results import AnalysisResult
 from schemas.spec.domain import Name
+from schemas.terms import Terms
 
 FORMAT: Final = "steps-release/2"
-FORMAT_3: Final = (
-    "steps-release/3"  # knows two measures, interactions, analyses and seeds; a manifest has the lowest format that can say it
-)
+# Knows two measures, interactions, analyses, seeds and waves; a manifest has the lowest format that can say it.
+FORMAT_3: Final = "steps-release/3"
 # How rows follow from what was drawn: seeds, the stream of bits, and every step after it. Another way is another name.
 Seeds = Literal["steps-seeds/1"]
 SEEDS_1: Final = "steps-seeds/1"
@@ -77,15 +77,6 @@ class Composition(Frozen):
     sets: Annotated[int, Field(ge=1)]
     total: Rational
     sentence: str
-
-
-class Terms(Frozen):
-    """What was charged for, and under which relation. Nothing else of a charge is published."""
-
-    plan_hash: Hash
-    spec_hash: Hash
-    neighbours: Literal["add_remove", "substitute"]
-    unit: Name
 
 
 class ChargeEntry(Frozen):
@@ -163,7 +154,7 @@ class Manifest(Frozen):
     def _has_the_lowest_format(self) -> Self:
         if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds):
             raise ValueError(
-                "a manifest has format 3 if it says a measure, an interaction, analyses or seeds, and format 2 otherwise"
+                "a manifest has format 3 if it says a measure, an interaction, analyses, seeds or waves, and format 2 otherwise"
             )
         return self
 
@@ -181,8 +172,9 @@ def format_of(
     seeds: Seeds | None = None,
 ) -> Literal["steps-release/2", "steps-release/3"]:
     """The lowest format that can say what is promised, drawn and charged, what it was for, and how rows follow from it."""
-    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
-    return FORMAT_3 if says_more else FORMAT
+    charge = ledger.charge
+    says_more = guarantee.rho or charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
+    return FORMAT_3 if says_more or charge.shown.overlaps or charge.shown.waves else FORMAT
 
 
 def guarantee_of(plan: Plan) -> Guarantee:

@@ -11,7 +11,7 @@ from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
-from tasks.stores.ledger import open_ledger
+from tasks.stores.ledger import DEFAULT_DELTA, open_ledger
 from tasks.stores.releases import TAKEN_BACK, ReleaseState
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def account(found: Account) -> dict[str, Any]:
         "unit": found.unit,
         "measure": found.measure,
         **_epsilons(found),
+        **_lifetime(found),
     }
 
 
@@ -124,6 +125,20 @@ def _epsilons(found: Account) -> dict[str, str]:
     amounts = {"granted": found.granted, "charged": found.charged, "balance": found.balance}
     promised = {name: epsilon_of(as_fraction(nanos), delta).value for name, nanos in amounts.items()}
     return {"delta": found.delta} | {f"{name}_epsilon": show_nanos(int(value * UNIT)) for name, value in promised.items()}
+
+
+def _lifetime(found: Account) -> dict[str, Any]:
+    """Under the key `lifetime`; nothing where a population shares nobody and has no cap."""
+    if (loss := found.loss) is None:
+        return {}
+    said = {"cap": None, "capped_by": loss.cap.population if loss.cap else None} | loss.said
+    if loss.measure == "zcdp":
+        from steps_engine.accounting.conversion import epsilon_of
+
+        delta = found.delta or DEFAULT_DELTA
+        epsilon = epsilon_of(as_fraction(loss.total), float(delta)).value
+        said |= {"delta": delta, "total_epsilon": show_nanos(int(epsilon * UNIT))}
+    return {"lifetime": said}
 
 
 def _amount(nanos: int, measure: str) -> dict[str, str | None]:

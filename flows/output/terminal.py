@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.output import lifetimes
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -184,6 +185,7 @@ def accounts(answer: dict[str, Any]) -> None:
         shown = (_with_epsilon(each, name) for name in amounts)
         _row(table, each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
     _console.print(table if answer["accounts"] else "no grants yet")
+    _say(*lifetimes.lines(answer["accounts"]))
 
 
 def _with_epsilon(account: dict[str, Any], name: str) -> str:

@@ -17,11 +17,11 @@ def foresee(home: Home, deployments: Path | None) -> dict[str, Any]:
     log_in(home)
     from flows.output.forecast import describe
     from flows.runtime.timetable import by_file, by_server
-    from tasks.stages.foresee import forecast
+    from tasks.stages.foresee import forecast, lifetimes
 
     now = datetime.datetime.now(datetime.UTC)
     if deployments is None and os.environ.get("PREFECT_API_URL"):
         table = by_server(home, now)
     else:
         table = by_file(home, deployments or Path("prefect.yaml"), now)
-    return describe(forecast(home, table.due), table.source, table.unread, now)
+    return describe(forecast(home, table.due), table.source, table.unread, now, lifetimes(home, table.due))

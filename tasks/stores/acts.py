@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import sqlalchemy as sql
@@ -17,7 +18,7 @@ from .lifetimes import must_be_shareable
 from .queries import read_account, read_entries, read_head
 from .releases import PUBLIC, current, state_of
 from .walk import walked
-from .waves import Cap
+from .waves import Cap, Waves
 
 
 def consented(ledger: Ledger, release: str) -> str | None:
@@ -61,6 +62,12 @@ def register_home(ledger: Ledger, details: dict[str, Any], after: int) -> Entry:
         return Draft("home", f"home:{digest(details['keys'])}", None, None, body_of(details))
 
     return ledger._write(draft)[0]
+
+
+def waves_of(ledger: Ledger) -> Waves:
+    """Who shares people with whom by now; a copy, in which more can be supposed."""
+    with ledger.database.reading() as connection:
+        return deepcopy(walked(connection).waves)
 
 
 def cap(

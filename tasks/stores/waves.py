@@ -133,13 +133,14 @@ class Waves:
             return None
         if population not in self.spent:
             return None  # told by the sums
-        self._join(population, said.get("with" if entry.kind == "cap" else "overlaps", ()))
+        self.join(population, said.get("with" if entry.kind == "cap" else "overlaps", ()))
         if entry.kind == "cap":
             return self._set(population, said)
         self.spent[population] = self.spent[population].and_also(entry.amount)
         return self._unlike(said.get("waves"), self.group(population))
 
-    def _join(self, population: str, others: Iterable[str]) -> None:
+    def join(self, population: str, others: Iterable[str]) -> None:
+        """From now on these share people, and all who share people with any of them."""
         group = self.group(population, others)
         self.groups |= dict.fromkeys(group, group) if len(group) > 1 else {}
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
+import sqlalchemy as sql
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from tasks.stores import lifetimes
 from tasks.stores.acts import cap
 from tasks.stores.charging import ChargeRequest
+from tasks.stores.database import META, SCHEMA_VERSION, version_of
 from tasks.stores.entries import NO_HASH, Entry, chain_hash, content_hash
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
@@ -84,9 +86,7 @@ def test_epsilon_and_rho_add_up_in_rho(any_home: Home, ask: Ask):
     ledger.charge(ask("c", population="y26", nanos=ONE // 10, measure="zcdp", overlaps=("y25",)))
     ledger.charge(ask("d", population="y26", nanos=ONE // 5))  # pure, paid in ρ: 0.02
     assert (ledger.account("y25").loss.measure, ledger.account("y25").loss.total) == ("zcdp", 370_000_000)
-    with pytest.raises(
-        SpecError, match='"y25", "y26" share people, and the lifetime cap over them is in ε.* set the cap in ρ'
-    ):
+    with pytest.raises(SpecError, match='"y25", "y26" share people, and the lifetime cap over them is in ε.* set the cap in ρ'):
         cap(ledger, "y25", 5 * ONE, "pure", "the board")
     cap(ledger, "y25", 370_000_001, "zcdp", "the board")
     with pytest.raises(BudgetRefused, match="steps budget cap y25 --rho RHO"):
@@ -153,6 +153,19 @@ def test_the_look_before_a_run_refuses_what_the_charge_would(waves: Ledger, ask:
     with pytest.raises(BudgetRefused, match="the cap is 5"):
         waves.must_afford(ask("a", population="y26", nanos=5 * ONE + 1, overlaps=("y25",)))
     assert len(waves.entries()) == 4
+
+
+def test_a_ledger_from_before_there_were_caps_is_raised_by_the_first_and_keeps_its_hashes(home: Home, ask: Ask):
+    ledger = open_ledger(home)
+    ledger.grant("y25", 10 * ONE, "pilot")
+    ledger.charge(ask("a", population="y25"))
+    before = ledger.entries()
+    with ledger.database.writing() as connection:
+        connection.execute(sql.update(META).values(schema_version=4))
+    cap(ledger, "y25", 5 * ONE, "pure", "the board")
+    with ledger.database.reading() as connection:
+        assert version_of(connection) == SCHEMA_VERSION == 5
+    assert ledger.entries()[:-1] == before and ledger.verify(ledger.anchor) == []
 
 
 def rewritten(entries: list[Entry], place: int, **changes: object) -> list[Entry]:
