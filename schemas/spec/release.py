@@ -123,7 +123,8 @@ class ReleaseSpec(Strict):
     dataset: str = Field(description="Path of dataset.yaml, from the folder of this file.")
     source: AnySource = Field(
         description="The records, Parquet, CSV, SPSS, Stata or SAS: a file, a folder or a glob, from the folder of this file. "
-        "Or a table or query of a database, by the keys below. May hold a period."
+        "Folders such as year=2025 are a column where the dataset has one of that name and the files have not. Or a table or "
+        "query of a database, by the keys below. May hold a period."
     )
     privacy: Privacy = Field(description="The guarantee that is asked for.")
     method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")

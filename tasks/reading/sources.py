@@ -5,9 +5,7 @@ What is said here reaches terminals and logs, so it names files and limits; neve
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -27,6 +25,8 @@ from schemas.spec.reading import PLAIN_CSV, Csv
 from tasks.reading.databases import DATABASES, described
 from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, Unpack, Unreadable, format_of, titles
 from tasks.reading.locked_down import LOCKED_DOWN, MEMORY, literal, lock
+from tasks.reading.partitions import as_written, keys_of, partitioned
+from tasks.reading.places import files_at
 from tasks.stores.files import disk_faults
 
 LOCK = ".lock"
@@ -47,6 +47,7 @@ class Source:
     found: Columns = ()  # as the files call them
     ignored: frozenset[str] = frozenset()
     database: DatabaseSource | None = None
+    keys: tuple[str, ...] = ()  # of folders, which are the last columns
 
     @property
     def title(self) -> str:
@@ -67,7 +68,11 @@ class Source:
         return _UNPACKED if self.database or self._unpack else self._relation(self.files)
 
     def _relation(self, files: Sequence[str]) -> str:
-        names = [f"c{i}" for i in range(len(self.columns))]
+        width = len(self.columns) - len(self.keys)
+        return partitioned(self.files, files, self.keys, width, self._table) if self.keys else self._table(files)
+
+    def _table(self, files: Sequence[str]) -> str:
+        names = [f"c{i}" for i in range(len(self.columns) - len(self.keys))]
         return FORMATS.named(self.format).relation(f"[{', '.join(map(literal, files))}]", names, self.csv)
 
     @property
@@ -110,7 +115,7 @@ class ReadingFailed(Exception):
 def open_source(path: Path | str | DatabaseSource, domain: Domain | None = None) -> Source:
     """What lies at a path, a folder, a glob or in a database, checked without reading records (footers, headers, names)."""
     if not isinstance(path, DatabaseSource):
-        return open_files(_files(str(path)), path, domain)
+        return open_files(files_at(str(path)), path, domain)
     found = described(path)
     return Source((), "parquet", _named(found, domain), PLAIN_CSV, found, _ignored(domain), path)
 
@@ -130,7 +135,9 @@ def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None =
                 f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
                 "types; give files of one shape."
             )
-    return Source(files, format_.name, _named(columns[0], domain), csv, columns[0], _ignored(domain))
+    keys = keys_of(files, path, columns[0], domain)
+    named = _named(columns[0] + as_written(keys), domain)
+    return Source(files, format_.name, named, csv, columns[0], _ignored(domain), keys=keys)
 
 
 def _named(columns: Columns, domain: Domain | None) -> Columns:
@@ -140,56 +147,6 @@ def _named(columns: Columns, domain: Domain | None) -> Columns:
 
 def _ignored(domain: Domain | None) -> frozenset[str]:
     return frozenset(domain.ignore if domain else ())
-
-
-def _files(path: str) -> tuple[str, ...]:
-    """Every file that is asked for, once: by whichever names, links or patterns it was reached."""
-    if "\0" in path:
-        raise SpecError(f"source {path!r}: a path holds no NUL character; write it without.")
-    found = _in_folder(path) if os.path.isdir(path) else [path] if os.path.lexists(path) else _matches(path)
-    files = _each_once(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
-    if not files:
-        what = "a folder without files" if os.path.isdir(path) else "no such file, folder or match"
-        raise SpecError(f"source {path}: {what}; give {titles('or')}: a file, a folder or a glob.")
-    for file in files:
-        if glob.has_magic(file):
-            raise SpecError(f"source {file}: a path with *, ? or [ cannot be read safely; rename it.")
-    return files
-
-
-def _in_folder(path: str) -> list[str]:
-    """The files of a folder. One whose sub folders hold files too could be meant with or without them: refused."""
-    for folder, _, names in os.walk(path):
-        if folder != path and not _is_hidden(os.path.relpath(folder, path)) and any(not _is_hidden(name) for name in names):
-            raise SpecError(
-                f"source {path}: a folder whose sub folders hold files too ({os.path.relpath(folder, path)}); "
-                f"write {os.path.join(path, '**', '*.parquet')} for all of them, or {os.path.join(path, '*.parquet')} for "
-                "those of the folder alone (or .csv, as the files are named)."
-            )
-    return [os.path.join(path, name) for name in os.listdir(path) if not _is_hidden(name)]
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether a name, or a part of a path, begins as those do that programs leave beside data: .crc, _SUCCESS."""
-    return any(part.startswith((".", "_")) for part in name.split(os.sep))
-
-
-def _matches(pattern: str) -> list[str]:
-    """What a glob matches; `**/**` says no more than `**`, and would be walked once per pair of levels."""
-    return glob.glob(re.sub(r"(\*\*/)+", "**/", pattern), recursive=True)
-
-
-def _each_once(files: list[str]) -> tuple[str, ...]:
-    """One name per file on disk, the first: links and hard links are the same records."""
-    kept: dict[tuple[int, int] | str, str] = {}
-    for file in files:
-        try:
-            on_disk = os.stat(file)
-        except OSError:  # told when it is opened
-            kept[file] = file
-        else:
-            kept.setdefault((on_disk.st_dev, on_disk.st_ino), file)
-    return tuple(kept.values())
 
 
 def _format(file: str) -> SourceFormat:
