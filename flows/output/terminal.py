@@ -74,7 +74,7 @@ def plan(answer: dict[str, Any]) -> None:
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
-    _say(_source(answer["source"]))
+    _say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
     takes = f"{answer['memory_bytes'] / 2**20:,.0f} MiB, about {answer['seconds']:,.0f} s for the whole run on one quiet core"
     _say(f"estimate  {takes}   plan {answer['hash'][:16]}")
 

@@ -48,6 +48,16 @@ def test_a_release_from_sqlite_is_planned_run_and_verified(small: Small, steps, 
     assert refused.code == 4 and "lacks the column age" in refused.err and "years" not in refused.err
 
 
+def test_a_database_that_is_down_leaves_a_plan_and_stops_a_run_before_anything_is_charged(small: Small, steps):
+    ask(small, "{url: 'postgresql://127.0.0.1:9/none', table: people}")
+    steps("budget", "grant", "small-people", "2", "--why", "a test")
+    planned = steps("plan", small.release, "--json")
+    assert planned.code == 0 and "cannot be read now" in planned.json["source"]["problems"][0]
+    run = steps("run", small.release)
+    assert run.code == 1 and "PGPASSWORD" in run.err and "Then run again" in run.err
+    assert [entry["kind"] for entry in steps("budget", "log", "--json").json["entries"]] == ["grant"]
+
+
 @pytest.fixture(scope="module")
 def locked_server() -> Iterator[str]:
     """A server that lets `reader` in by password alone."""

@@ -33,6 +33,11 @@ def test_the_second_wave_tells_what_somebody_in_both_has_lost_and_a_third_is_ref
     assert steps("run", small.release).code == 0
     say(small, "wave-2", "[wave-1]")
     small.write("second", "0.7")
+    assert steps("plan", small.release, "--json").json["lifetime"]["total"] == "0.5"
+    assert (
+        "lifetime  a person in all of wave-1, wave-2 has lost ε = 0.5 in all, of at most 1.2"
+        in steps("plan", small.release).out
+    )
     run = steps("run", small.release, "--json")
     assert run.code == 0
     shown = json.loads((small.home / "public" / "second" / "manifest.json").read_text())["ledger"]["charge"]["shown"]

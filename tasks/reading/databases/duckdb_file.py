@@ -24,7 +24,12 @@ _HOLDS = {
     "DATE": "dates",
     '"NULL"': "nothing",
 }
-_READ_AS = {"whole numbers": "{}::BIGINT", "text": "{}::VARCHAR", AS_WRITTEN: "{}::VARCHAR"}
+_READ_AS = {
+    "whole numbers": "{}::BIGINT",
+    "times": "make_timestamp(epoch_us({}))",  # with a zone or without: to UTC, and needs no extension
+    "text": "{}::VARCHAR",
+    AS_WRITTEN: "{}::VARCHAR",
+}
 _HINT = "Close it where it is open for writing."
 
 
@@ -69,19 +74,15 @@ def _refusal(source: DatabaseSource, error: duckdb.Error) -> StepsError:
 def _unpack(source: DatabaseSource, target: Path, columns: Columns, wanted: Collection[int]) -> None:
     names = [f"c{i}" for i in range(len(columns))]
     read = [_READ_AS.get(holds, "{}").format(name) for name, (_, holds) in zip(names, columns, strict=True)]
-    read = [
-        f"make_timestamp(epoch_us({name}))" if holds == "times" else way
-        for name, way, (_, holds) in zip(names, read, columns, strict=True)
-    ]
     picked = ", ".join(f"{way if i in wanted else 'NULL'} AS c{i}" for i, way in enumerate(read))
-    problem: Exception | None = None
+    problem: BaseException | None = None
     try:
         with _open(source, target.parent) as connection:
             lock(connection, (str(target),))
             asked = f"SELECT {picked} FROM ({source.sql}\n) AS asked({', '.join(names)})"
             connection.execute(f"COPY ({asked}) TO {literal(str(target))} (FORMAT parquet, COMPRESSION zstd)")
     except duckdb.InterruptException:
-        problem = KeyboardInterrupt()  # type: ignore[assignment]
+        problem = KeyboardInterrupt()
     except (duckdb.IOException, duckdb.OutOfMemoryException):
         problem = out_of_reach(source, "it is open for writing elsewhere, or room is short", _HINT)
     except duckdb.Error as error:
