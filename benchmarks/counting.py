@@ -76,7 +76,7 @@ def _ours(folder: Path) -> int:
 def _bare(folder: Path) -> int:
     import duckdb
 
-    from tasks.reading.sources import MEMORY, THREADS
+    from tasks.reading.locked_down import MEMORY, THREADS
 
     config = {
         "memory_limit": MEMORY,

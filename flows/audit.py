@@ -19,7 +19,7 @@ from flows.runtime.timetable import by_server
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stages.catalogue import catalogue
-from tasks.stages.foresee import Outlook, forecast, needs
+from tasks.stages.foresee import Outlook, forecast, lifetimes, needs
 from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 
@@ -72,5 +72,5 @@ def _foresee(home: Home) -> list[Outlook]:
     now = datetime.datetime.now(datetime.UTC)
     table = by_server(home, now)
     outlooks = forecast(home, table.due)
-    ui_artifacts.show_forecast(describe(outlooks, table.source, table.unread, now))
+    ui_artifacts.show_forecast(describe(outlooks, table.source, table.unread, now, lifetimes(home, table.due)))
     return outlooks

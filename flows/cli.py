@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands import asking, cataloguing, foreseeing, keeping, people, server, starting, taking_back
+from flows.commands import asking, capping, cataloguing, foreseeing, keeping, people, server, starting, taking_back
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -74,6 +74,7 @@ def budget() -> None:
 
 
 budget.add_command(foreseeing.forecast)
+budget.add_command(capping.cap)
 
 
 @budget.command()

@@ -13,11 +13,11 @@ from schemas.promise import sentence_of, unprotected_by
 from schemas.results import AnalysisResult
 from schemas.spec.described import Text, Title
 from schemas.spec.domain import Name
+from schemas.terms import Terms
 
 FORMAT: Final = "steps-release/2"
-FORMAT_3: Final = (
-    "steps-release/3"  # knows two measures, interactions, analyses and seeds; a manifest has the lowest format that can say it
-)
+# Knows two measures, interactions, analyses, seeds and waves; a manifest has the lowest format that can say it.
+FORMAT_3: Final = "steps-release/3"
 # How rows follow from what was drawn: seeds, the stream of bits, and every step after it. Another way is another name.
 Seeds = Literal["steps-seeds/1"]
 SEEDS_1: Final = "steps-seeds/1"
@@ -77,15 +77,6 @@ class Composition(Frozen):
     sets: Annotated[int, Field(ge=1)]
     total: Rational
     sentence: str
-
-
-class Terms(Frozen):
-    """What was charged for, and under which relation. Nothing else of a charge is published."""
-
-    plan_hash: Hash
-    spec_hash: Hash
-    neighbours: Literal["add_remove", "substitute"]
-    unit: Name
 
 
 class ChargeEntry(Frozen):
@@ -166,7 +157,7 @@ class Manifest(Frozen):
         words = (self.title, self.description)
         if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds, words):
             raise ValueError(
-                "a manifest has format 3 if it says a measure, an interaction, analyses, seeds or words, and format 2 otherwise"
+                "a manifest has format 3 if it says a measure, interactions, analyses, seeds, words or waves, else format 2"
             )
         return self
 
@@ -185,8 +176,9 @@ def format_of(
     words: tuple[str | None, ...] = (),
 ) -> Literal["steps-release/2", "steps-release/3"]:
     """The lowest format that can say what is promised, drawn and charged, what it was for, and how rows follow from it."""
-    says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
-    return FORMAT_3 if says_more or any(words) else FORMAT
+    charge = ledger.charge
+    says_more = guarantee.rho or charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
+    return FORMAT_3 if says_more or any(words) or charge.shown.overlaps or charge.shown.waves else FORMAT
 
 
 def guarantee_of(plan: Plan) -> Guarantee:

@@ -151,6 +151,7 @@ def release_schema(specs: Mapping[str, type[BaseModel]] | None = None) -> JsonSc
     ways = [_of_decomposition(schema_of(spec), name) for name, spec in (specs or method_specs()).items()]
     made["properties"]["formats"]["items"] = {"enum": [each.name for each in FORMATS.entries()]}
     made["properties"]["analyses"]["items"] = {"oneOf": [_GROUP, _WORD, schema_of(TableAnalysis), schema_of(ModelAnalysis)]}
+    made["properties"]["source"]["anyOf"] = made["properties"]["source"].pop("oneOf")  # files or a database: not a list of ways
     described = {"description": made["properties"]["method"]["description"]}
     made["properties"]["method"] = (ways[0] if len(ways) == 1 else {"oneOf": ways}) | described
     return _headed(made, "release.yaml")

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from schemas.errors import NotOwned, SpecError
 from schemas.spec import yaml
+from schemas.spec.database import DatabaseSource, is_address, server_of
 from schemas.spec.release import Release
 from schemas.worker import WorkerSpec
 from tasks.reading.sources import open_source
@@ -33,6 +34,7 @@ class Owned:
     populations: tuple[str, ...]
     catalogue: Path | None = None
     address: str = ""
+    databases: tuple[str, ...] = ()  # addresses
 
     def release_file(self, name: str) -> Path:
         """The file that a run names by its path under `releases`; no way leads out of that folder."""
@@ -58,11 +60,21 @@ class Owned:
             raise self._refused(f"dataset {dataset}", f"put it under {self.releases}")
         if expectations and not _within(expectations, [self.releases]):
             raise self._refused(f"expectations {expectations}", f"put them under {self.releases}")
-        if not _within(_place(release.source), self.sources):
-            raise self._refused(f"source {release.source}", _places(self.sources))
+        if not self._owns(release.source):
+            raise self._refused(f"source {release.source}", _places((*self.sources, *self.databases)))
+
+    def _owns(self, source: str | DatabaseSource) -> bool:
+        """A server's database by host, port and name, whoever reads there; one that is a file by its place."""
+        if isinstance(source, str):
+            return _within(_place(source), self.sources)
+        if source.path is not None:
+            return _within(Path(source.path), self.sources)
+        return server_of(source.url) in map(server_of, self.databases)
 
     def must_own_files(self, release: Release) -> None:
-        """Every file that a folder or a glob stands for, wherever links lead."""
+        """Every file that a folder or a glob stands for, wherever links lead; of a database, `must_own` has seen the place."""
+        if isinstance(release.source, DatabaseSource):
+            return
         for file in open_source(release.source).files:
             if not _within(Path(file), self.sources):
                 raise self._refused(f"source {file}", _places(self.sources))
@@ -80,16 +92,18 @@ def owned_by(home: Home) -> Owned:
     if not file.exists():
         raise SpecError(
             f"{file} is missing: a worker runs only what it owns. Write three keys into it: releases (a folder), sources (a "
-            "list of files or folders) and populations (a list of names)."
+            "list of files, folders or databases) and populations (a list of names)."
         )
     if file.stat().st_mode & 0o022:
         raise SpecError(f"others than the owner may write {file}. Run: chmod go-w {file}")
     spec = yaml.validate(WorkerSpec, yaml.read(file))
-    releases, *sources = (Path(os.path.realpath(file.parent / path)) for path in (spec.releases, *spec.sources))
+    databases = tuple(filter(is_address, spec.sources))
+    paths = (spec.releases, *(source for source in spec.sources if source not in databases))
+    releases, *sources = (Path(os.path.realpath(file.parent / path)) for path in paths)
     if not releases.is_dir():
         raise SpecError(f"{file}: releases names {releases}, which is no folder; make it, or name another.")
     catalogue = file.parent / spec.catalogue if spec.catalogue is not None else None
-    return Owned(file, releases, tuple(sources), spec.populations, catalogue, spec.address)
+    return Owned(file, releases, tuple(sources), spec.populations, catalogue, spec.address, databases)
 
 
 def _place(source: str) -> Path:
@@ -112,5 +126,5 @@ def _within(path: Path, owned: Iterable[Path]) -> bool:
     return any(real == place or place in real.parents for place in owned)
 
 
-def _places(owned: Iterable[Path]) -> str:
+def _places(owned: Iterable[Path | str]) -> str:
     return f"it reads from {', '.join(map(str, owned))}"

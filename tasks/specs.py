@@ -11,6 +11,7 @@ from pathlib import Path
 import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
 from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain, load_domain
 from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
 from schemas.supplied import load_supplied
@@ -72,8 +73,9 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
 
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
-    texts = {key: text for key in ("name", "source", "title", "description") if (text := getattr(spec, key)) is not None}
-    used = {part for text in texts.values() for part in PERIOD.findall(text)}
+    texts = {key: text for key in ("name", "title", "description") if (text := getattr(spec, key)) is not None}
+    places = spec.source.texts if isinstance(spec.source, DatabaseSource) else {"source": spec.source}
+    used = {part for text in (*texts.values(), *places.values()) for part in PERIOD.findall(text)}
     if not used:
         return spec
     values = _period_values(period, now, used)
@@ -81,7 +83,8 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)
 
-    return spec.model_copy(update={key: fill(text) for key, text in texts.items()})
+    source = spec.source.filled(fill) if isinstance(spec.source, DatabaseSource) else fill(spec.source)
+    return spec.model_copy(update={key: fill(text) for key, text in texts.items()} | {"source": source})
 
 
 def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 from flows.output.terminal import say, shown_table
 from schemas.budget import show_nanos
 from steps_engine.accounting.measures import MEASURES
-from tasks.stages.foresee import Outlook
+from tasks.stages.foresee import Lifetime, Outlook
 
 MOST_RUNS = 12  # of a population that a terminal shows
 
 
-def describe(outlooks: list[Outlook], source: str, unread: dict[str, str], now: datetime.datetime) -> dict[str, Any]:
+def describe(
+    outlooks: list[Outlook], source: str, unread: dict[str, str], now: datetime.datetime, capped: Sequence[Lifetime] = ()
+) -> dict[str, Any]:
     """One JSON object; amounts as decimal strings."""
     left = [{"release": release, "why": why} for release, why in unread.items()]
     told = [_population(each) for each in outlooks]
-    return {"schedule": source, "at": now.isoformat(), "populations": told, "unread": left}
+    shared = {"lifetimes": [_lifetime(each) for each in capped]} if capped else {}
+    return {"schedule": source, "at": now.isoformat(), "populations": told, **shared, "unread": left}
+
+
+def _lifetime(each: Lifetime) -> dict[str, Any]:
+    """What somebody in all of these populations will have lost, and when a cap refuses a run."""
+    reached = each.reached_on.isoformat() if each.reached_on else None
+    return {**each.loss.said, "runs": [run.release for run in each.runs], "reached_on": reached}
 
 
 def _population(outlook: Outlook) -> dict[str, Any]:
@@ -43,6 +53,7 @@ def show(answer: dict[str, Any]) -> None:
         shown_table(names, [list(row(each).values()) for each in answer["populations"]], right=names[1:4])
     for each in answer["populations"]:
         shown_runs(each)
+    say(*(_capped(each) for each in answer.get("lifetimes", ())))
     if answer["unread"]:
         say(
             "          releases are looked for in the folder that worker.yaml in --home names; without one, beside the schedule"
@@ -51,6 +62,13 @@ def show(answer: dict[str, Any]) -> None:
         say("no release that is still to be paid is scheduled: give a deployment of flows/release.py:release a schedule")
     if "picture" in answer:
         say(f"picture   {answer['picture']}")
+
+
+def _capped(lifetime: dict[str, Any]) -> str:
+    symbol, names = MEASURES[lifetime["measure"]].symbol, ", ".join(lifetime["populations"])
+    lost = f"lifetime  {names}: {symbol} = {lifetime['total']} of at most {lifetime['cap']} is lost; "
+    refused = lifetime["reached_on"]
+    return lost + (f"the run of {refused[:10]} will be refused" if refused else f"{len(lifetime['runs'])} run(s) fit")
 
 
 def row(population: dict[str, Any]) -> dict[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.budget import UNIT, as_fraction, show_nanos
-from schemas.errors import BudgetRefused, SpecError
+from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
+from tasks.stores.acts import waves_of
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
-from tasks.stores.ledger import open_ledger
+from tasks.stores.ledger import DEFAULT_DELTA, open_ledger
 from tasks.stores.releases import TAKEN_BACK, ReleaseState
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         **made.model_dump(mode="json"),
         **_meaning(made),
         "hash": made.hash,
-        **_payable(home, made),
+        **_payable(home, made, asked.domain.overlaps),
         "source": _readable(asked),
         "sketch": asdict(method_of(made).sketch(made)),
     }
@@ -74,13 +75,22 @@ def _meaning(plan: Plan) -> dict[str, Any]:
     return {"promises": [asdict(promise) for promise in promises_of(plan)], "pure_epsilon_of_same_noise": same}
 
 
-def _payable(home: Home, plan: Plan) -> dict[str, str | None]:
-    """What is left of the population's budget, in its measure, and what the plan would cost there; null: it cannot be paid."""
+def _payable(home: Home, plan: Plan, overlaps: tuple[str, ...]) -> dict[str, Any]:
+    """What is left of the population's budget, in its measure, and what the plan would cost there; null: it cannot be paid.
+
+    Where it shares people with others, as the spec will have said: what somebody in all of them has lost so far.
+    """
+    ledger = open_ledger(home)
     try:
-        found = open_ledger(home).account(plan.population)
+        found = ledger.account(plan.population)
     except BudgetRefused:
         return {"balance": None, "balance_measure": None, "charge": None}
-    return {"balance": show_nanos(found.balance), "balance_measure": found.measure, "charge": price(found, plan)}
+    waves = waves_of(ledger)
+    waves.join(plan.population, (name for name in overlaps if name in waves.spent))
+    group = waves.group(plan.population)
+    shared = replace(found, loss=waves.loss(group) if waves.unsummable(group) is None else None)
+    paid = {"balance": show_nanos(found.balance), "balance_measure": found.measure, "charge": price(found, plan)}
+    return paid | _lifetime(shared)
 
 
 def _readable(release: Release) -> dict[str, Any]:
@@ -89,7 +99,7 @@ def _readable(release: Release) -> dict[str, Any]:
 
     try:
         seen = look_at(release.source, release.domain)
-    except SpecError as error:
+    except (SpecError, InfrastructureFault) as error:
         return {"files": None, "words": None, "problems": [str(error)]}
     return {"files": len(seen.files), "words": seen.words, "problems": list(seen.problems)}
 
@@ -111,6 +121,7 @@ def account(found: Account) -> dict[str, Any]:
         "unit": found.unit,
         "measure": found.measure,
         **_epsilons(found),
+        **_lifetime(found),
     }
 
 
@@ -124,6 +135,20 @@ def _epsilons(found: Account) -> dict[str, str]:
     amounts = {"granted": found.granted, "charged": found.charged, "balance": found.balance}
     promised = {name: epsilon_of(as_fraction(nanos), delta).value for name, nanos in amounts.items()}
     return {"delta": found.delta} | {f"{name}_epsilon": show_nanos(int(value * UNIT)) for name, value in promised.items()}
+
+
+def _lifetime(found: Account) -> dict[str, Any]:
+    """Under the key `lifetime`; nothing where a population shares nobody and has no cap."""
+    if (loss := found.loss) is None:
+        return {}
+    said = {"cap": None, "capped_by": loss.cap.population if loss.cap else None} | loss.said
+    if loss.measure == "zcdp":
+        from steps_engine.accounting.conversion import epsilon_of
+
+        delta = found.delta or DEFAULT_DELTA
+        epsilon = epsilon_of(as_fraction(loss.total), float(delta)).value
+        said |= {"delta": delta, "total_epsilon": show_nanos(int(epsilon * UNIT))}
+    return {"lifetime": said}
 
 
 def _amount(nanos: int, measure: str) -> dict[str, str | None]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.output import lifetimes
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -73,7 +74,7 @@ def plan(answer: dict[str, Any]) -> None:
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
-    _say(_source(answer["source"]))
+    _say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
     takes = f"{answer['memory_bytes'] / 2**20:,.0f} MiB, about {answer['seconds']:,.0f} s for the whole run on one quiet core"
     _say(f"estimate  {takes}   plan {answer['hash'][:16]}")
 
@@ -184,6 +185,7 @@ def accounts(answer: dict[str, Any]) -> None:
         shown = (_with_epsilon(each, name) for name in amounts)
         _row(table, each["population"], *shown, each["neighbours"], each["unit"], _measured(each))
     _console.print(table if answer["accounts"] else "no grants yet")
+    _say(*lifetimes.lines(answer["accounts"]))
 
 
 def _with_epsilon(account: dict[str, Any], name: str) -> str:

@@ -29,6 +29,6 @@ def foresee(home: Home, deployments: Path | None) -> dict[str, Any]:
     now = datetime.datetime.now(datetime.UTC)
     table = timetable(home, deployments, now)
     from flows.output.forecast import describe
-    from tasks.stages.foresee import forecast
+    from tasks.stages.foresee import forecast, lifetimes
 
-    return describe(forecast(home, table.due), table.source, table.unread, now)
+    return describe(forecast(home, table.due), table.source, table.unread, now, lifetimes(home, table.due))

@@ -87,6 +87,12 @@ class Domain(Strict):
 
     name: Name = Field(description="What these data are called.")
     population: Name = Field(description="Whose budget a release spends: people, not files.")
+    overlaps: tuple[Name, ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Other populations with some of the same people, such as earlier waves. Once charged it stays in the "
+        "ledger; a lifetime cap (`steps budget cap`) bounds what somebody in all of them may lose.",
+    )
     expected_rows: int | None = Field(
         default=None, ge=1, le=10**12, description="Public and approximate; never counted from the records. Guides planning."
     )
@@ -136,6 +142,8 @@ class Domain(Strict):
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
         self._must_name_columns()
         assert self.followings is not None  # each follows from an attribute, for all of its categories
+        if self.population in self.overlaps or len(set(self.overlaps)) < len(self.overlaps):
+            raise problem_at(("overlaps",), f"name each other population once, and not {self.population!r} itself")
         for number, rule in enumerate(self.rules):
             try:
                 self._zeros(rule)
@@ -181,7 +189,7 @@ class Domain(Strict):
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
-        return without_silence(plain(self), "derived", "ignore", "rename", "csv", *WORDS)
+        return without_silence(plain(self), "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

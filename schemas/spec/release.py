@@ -14,6 +14,7 @@ from schemas.amounts import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import KeyRefused, SpecError
 from schemas.names import NAME
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
+from schemas.spec.database import AnySource, DatabaseSource, is_address
 from schemas.spec.described import Text, Title, without_silence
 from schemas.spec.domain import Domain, Name
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
@@ -120,9 +121,10 @@ class ReleaseSpec(Strict):
         description="The release's name, which is paid for once. {year}, {quarter} and {month} stand for the period."
     )
     dataset: str = Field(description="Path of dataset.yaml, from the folder of this file.")
-    source: str = Field(
+    source: AnySource = Field(
         description="The records, Parquet, CSV, SPSS, Stata or SAS: a file, a folder or a glob, from the folder of this file. "
-        "May hold a period."
+        "Folders such as year=2025 are a column where the dataset has one of that name and the files have not. Or a table or "
+        "query of a database, by the keys below. May hold a period."
     )
     privacy: Privacy = Field(description="The guarantee that is asked for.")
     method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")
@@ -161,6 +163,13 @@ class ReleaseSpec(Strict):
                 "{year}, {quarter} and {month} stand for the period"
             )
         return name
+
+    @field_validator("source")
+    @classmethod
+    def _files_or_keys(cls, source: str | DatabaseSource) -> str | DatabaseSource:
+        if isinstance(source, str) and is_address(source):
+            raise ValueError("an address of a database stands under url: {url: …, table: …} or {url: …, query: …}")
+        return source
 
     @field_validator("method", mode="after")
     @classmethod
@@ -236,9 +245,10 @@ class Release(Strict):
         return Path(self.folder) / self.spec.expectations if self.spec.expectations else None
 
     @property
-    def source(self) -> str:
-        """Path or glob of the records, relative ones from the folder of release.yaml."""
-        return str(Path(self.folder) / self.spec.source)
+    def source(self) -> str | DatabaseSource:
+        """Path or glob of the records, or what is asked of a database; relative paths from the folder of release.yaml."""
+        asked = self.spec.source
+        return asked.at(self.folder) if isinstance(asked, DatabaseSource) else str(Path(self.folder) / asked)
 
 
 def check_names(spec: ReleaseSpec, domain: Domain, where: str) -> None:

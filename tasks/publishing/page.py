@@ -27,6 +27,7 @@ from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers,
 from tasks.publishing.said import about, derived_rows, rule_rows, value_words
 from tasks.publishing.templates import template
 from tasks.publishing.verdict import TRUST, trusts, verdict
+from tasks.publishing.waves import waves_view
 
 MOST_PAIRS = 12  # that are listed below the matrix
 
@@ -55,6 +56,7 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
         tree=pictures.tree_picture(view.tree, view.standard_errors) if view.tree else None,
         network=pictures.network_picture(view.network) if view.network else None,
         budget=_budget(manifest),
+        waves=waves_view(manifest, plan),
         loss=loss_view(plan),
         analyses=list(analysis_views(manifest, plan)),
         draws=list(_draw_rows(plan, method_of(plan).sketch(plan).draws)),

@@ -9,6 +9,7 @@ import pyarrow as pa
 from schemas import tables
 from schemas.errors import DataInvalid
 from schemas.expectations import wanted_columns
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY
@@ -20,7 +21,7 @@ from tasks.reading.sources import ReadingFailed, Source, connect, open_source, q
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
 
 
-def count_cells(path: str, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
+def count_cells(path: str | DatabaseSource, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
     """How many records each occupied cell holds, within the bound on rows per person; `key` draws the lots of `excess: drop`.
 
     DuckDB spills into `scratch`, which must be confidential.

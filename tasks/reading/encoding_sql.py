@@ -14,7 +14,8 @@ from schemas.spec.attributes import Attribute, Named, Numeric, Ranged
 from schemas.spec.domain import Domain
 from schemas.spec.rules import Comparison, Never
 from schemas.tables import code_type
-from tasks.reading.sources import Source, literal
+from tasks.reading.locked_down import literal
+from tasks.reading.sources import Source
 from tasks.reading.values_sql import Column, double, means_missing, value_of
 
 PROBLEMS = ("missing", "unreadable", "outside")  # as many codes as schemas/tables.py leaves room for

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.expectations import accepted, wanted_columns
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
-from tasks.reading.formats import FORMATS
 from tasks.reading.sources import Source, open_source
 
 SHOWN = 8
@@ -21,21 +21,24 @@ SHOWN = 8
 class Look:
     """What would be read, and why it cannot be."""
 
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # none of a database
     title: str
     problems: tuple[str, ...]
+    database: DatabaseSource | None = None
 
     @property
     def words(self) -> str:
-        """In one line: a file by its name, several by their number."""
+        """In one line: a file by its name, several by their number, a table by its name and a query as one."""
+        if self.database is not None:
+            return f"{f'the table {self.database.table}' if self.database.table else 'a query'} of {self.title}"
         if len(self.files) == 1:
             return f"one {self.title} file, {Path(self.files[0]).name}"
         return f"{len(self.files):,} {self.title} files, {Path(self.files[0]).name} to {Path(self.files[-1]).name}"
 
 
-def look_at(path: str, domain: Domain) -> Look:
+def look_at(path: str | DatabaseSource, domain: Domain) -> Look:
     source = open_source(path, domain)
-    return Look(source.files, FORMATS.named(source.format).title, tuple(_problems(source, domain)))
+    return Look(source.files, source.title, tuple(_problems(source, domain)), source.database)
 
 
 def _problems(source: Source, domain: Domain) -> list[str]:

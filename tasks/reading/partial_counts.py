@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from schemas.spec.database import DatabaseSource
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
 from tasks.reading.counting import answer, counts_of, must_be_readable
@@ -29,8 +30,10 @@ def shares_of_source(release: Release) -> list[tuple[str, ...]]:
     """The source's files, in shares that can be counted apart.
 
     Whether a person's records keep the bound depends on all of that person's, in whichever files: where a column names
-    the person there is one share.
+    the person there is one share. A database is asked once: there is no file to share.
     """
+    if isinstance(release.source, DatabaseSource):
+        return []
     files = open_source(release.source, release.domain).files
     parts = 1 if release.domain.unit.column is not None else min(MOST_PARTS, len(files))
     return [files[i::parts] for i in range(parts)]
@@ -45,7 +48,7 @@ def room_for_parts(home: Home, release: Release, count: int) -> Iterator[list[st
 
 def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) -> None:
     """Count the cells of some files of the source; done twice, it gives the same."""
-    source, domain, final = open_files(files, release.source, release.domain), release.domain, Path(part)
+    source, domain, final = open_files(files, str(release.source), release.domain), release.domain, Path(part)
     must_be_readable(source, domain)
     scratch = private_folder(home.confidential / release.name)
     found = answer(bounded_cells(source, domain), source, domain, scratch, secret_key(home, "excess"))
@@ -56,7 +59,7 @@ def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) 
 
 def add_up(release: Release, parts: Sequence[str], scratch: Path) -> Counts:
     """The sum of the parts' cells: what one pass over all files would have counted."""
-    source, domain = open_files(tuple(parts), release.source), release.domain
+    source, domain = open_files(tuple(parts), str(release.source)), release.domain
     packed = len(words(domain))
     columns = ", ".join(f"c{i} AS b{i}" for i in range(packed))
     cells = f"SELECT {columns}, sum(c{packed})::BIGINT AS n FROM {source.relation()} GROUP BY ALL"

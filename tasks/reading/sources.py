@@ -5,9 +5,7 @@ What is said here reaches terminals and logs, so it names files and limits; neve
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -21,20 +19,26 @@ import duckdb
 import pyarrow as pa
 
 from schemas.errors import InfrastructureFault, SpecError
+from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
 from schemas.spec.reading import PLAIN_CSV, Csv
+from tasks.reading.databases import DATABASES, described
 from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, Unpack, Unreadable, format_of, titles
+from tasks.reading.locked_down import LOCKED_DOWN, MEMORY, literal, lock
+from tasks.reading.partitions import as_written, keys_of, partitioned
+from tasks.reading.places import files_at
 from tasks.stores.files import disk_faults
 
 LOCK = ".lock"
 _UNPACKED = "unpacked_records"
-MEMORY = "512MB"
-THREADS = 2
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files that hold one table: of one format, with the same columns in the same order, called as the domain calls them."""
+    """One table: files of one format, with the same columns in the same order, or the rows that a database is asked for.
+
+    Columns are called as the domain calls them. What comes from a database is read from the Parquet file that it becomes.
+    """
 
     files: tuple[str, ...]
     format: str
@@ -42,6 +46,13 @@ class Source:
     csv: Csv = PLAIN_CSV
     found: Columns = ()  # as the files call them
     ignored: frozenset[str] = frozenset()
+    database: DatabaseSource | None = None
+    keys: tuple[str, ...] = ()  # of folders, which are the last columns
+
+    @property
+    def title(self) -> str:
+        """Of the format or the database."""
+        return self.database.title if self.database else FORMATS.named(self.format).title
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -54,10 +65,14 @@ class Source:
 
     def relation(self) -> str:
         """The table as SQL, its columns called c0, c1, … so that no name from a file is ever part of a query."""
-        return _UNPACKED if self._unpack else self._relation(self.files)
+        return _UNPACKED if self.database or self._unpack else self._relation(self.files)
 
     def _relation(self, files: Sequence[str]) -> str:
-        names = [f"c{i}" for i in range(len(self.columns))]
+        width = len(self.columns) - len(self.keys)
+        return partitioned(self.files, files, self.keys, width, self._table) if self.keys else self._table(files)
+
+    def _table(self, files: Sequence[str]) -> str:
+        names = [f"c{i}" for i in range(len(self.columns) - len(self.keys))]
         return FORMATS.named(self.format).relation(f"[{', '.join(map(literal, files))}]", names, self.csv)
 
     @property
@@ -66,19 +81,27 @@ class Source:
 
     def unpacked(self, folder: Path) -> tuple[str, ...]:
         """The files that DuckDB reads: the source's own, or what was unpacked of each into a confidential folder."""
-        if self._unpack is None:
+        if self._unpack is None and self.database is None:
             return self.files
-        made = tuple(str(folder / f"{number}.unpacked") for number in range(len(self.files)))
+        parts = self.files or (None,)
+        made = tuple(str(folder / f"{number}.unpacked") for number in range(len(parts)))
         words = None
-        for file, target in zip(self.files, made, strict=True):
+        for file, target in zip(parts, made, strict=True):
             try:
                 with disk_faults(Path(target)):
-                    self._unpack(file, Path(target), self.found, self.csv)
+                    self._unpack_into(Path(target), file)
             except Unreadable as error:
                 words = str(error)
             if words is not None:
                 raise ReadingFailed(words)
         return made
+
+    def _unpack_into(self, target: Path, file: str | None) -> None:
+        if self.database is not None:
+            wanted = {place for place, name in enumerate(self.names) if name not in self.ignored}
+            DATABASES.named(self.database.scheme).unpack(self.database, target, self.found, wanted)
+        elif self._unpack is not None and file is not None:
+            self._unpack(file, target, self.found, self.csv)
 
 
 class ReadingFailed(Exception):
@@ -89,18 +112,12 @@ class ReadingFailed(Exception):
         self.confidential = confidential
 
 
-def literal(text: str) -> str:
-    """A text as an SQL literal.
-
-    >>> literal("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
-
-
-def open_source(path: Path | str, domain: Domain | None = None) -> Source:
-    """What lies at a path, a folder or a glob, checked without reading records (footers, headers and file names only)."""
-    return open_files(_files(str(path)), path, domain)
+def open_source(path: Path | str | DatabaseSource, domain: Domain | None = None) -> Source:
+    """What lies at a path, a folder, a glob or in a database, checked without reading records (footers, headers, names)."""
+    if not isinstance(path, DatabaseSource):
+        return open_files(files_at(str(path)), path, domain)
+    found = described(path)
+    return Source((), "parquet", _named(found, domain), PLAIN_CSV, found, _ignored(domain), path)
 
 
 def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None = None) -> Source:
@@ -118,58 +135,18 @@ def open_files(files: tuple[str, ...], path: Path | str, domain: Domain | None =
                 f"source {path}: {Path(file).name} and {Path(files[0]).name} differ in their columns, the columns' order or "
                 "types; give files of one shape."
             )
-    named = tuple((domain.rename.get(name, name), holds) for name, holds in columns[0]) if domain else columns[0]
-    return Source(files, format_.name, named, csv, columns[0], frozenset(domain.ignore if domain else ()))
+    keys = keys_of(files, path, columns[0], domain)
+    named = _named(columns[0] + as_written(keys), domain)
+    return Source(files, format_.name, named, csv, columns[0], _ignored(domain), keys=keys)
 
 
-def _files(path: str) -> tuple[str, ...]:
-    """Every file that is asked for, once: by whichever names, links or patterns it was reached."""
-    if "\0" in path:
-        raise SpecError(f"source {path!r}: a path holds no NUL character; write it without.")
-    found = _in_folder(path) if os.path.isdir(path) else [path] if os.path.lexists(path) else _matches(path)
-    files = _each_once(sorted(os.path.abspath(file) for file in found if not os.path.isdir(file)))
-    if not files:
-        what = "a folder without files" if os.path.isdir(path) else "no such file, folder or match"
-        raise SpecError(f"source {path}: {what}; give {titles('or')}: a file, a folder or a glob.")
-    for file in files:
-        if glob.has_magic(file):
-            raise SpecError(f"source {file}: a path with *, ? or [ cannot be read safely; rename it.")
-    return files
+def _named(columns: Columns, domain: Domain | None) -> Columns:
+    """As the domain calls them."""
+    return tuple((domain.rename.get(name, name), holds) for name, holds in columns) if domain else columns
 
 
-def _in_folder(path: str) -> list[str]:
-    """The files of a folder. One whose sub folders hold files too could be meant with or without them: refused."""
-    for folder, _, names in os.walk(path):
-        if folder != path and not _is_hidden(os.path.relpath(folder, path)) and any(not _is_hidden(name) for name in names):
-            raise SpecError(
-                f"source {path}: a folder whose sub folders hold files too ({os.path.relpath(folder, path)}); "
-                f"write {os.path.join(path, '**', '*.parquet')} for all of them, or {os.path.join(path, '*.parquet')} for "
-                "those of the folder alone (or .csv, as the files are named)."
-            )
-    return [os.path.join(path, name) for name in os.listdir(path) if not _is_hidden(name)]
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether a name, or a part of a path, begins as those do that programs leave beside data: .crc, _SUCCESS."""
-    return any(part.startswith((".", "_")) for part in name.split(os.sep))
-
-
-def _matches(pattern: str) -> list[str]:
-    """What a glob matches; `**/**` says no more than `**`, and would be walked once per pair of levels."""
-    return glob.glob(re.sub(r"(\*\*/)+", "**/", pattern), recursive=True)
-
-
-def _each_once(files: list[str]) -> tuple[str, ...]:
-    """One name per file on disk, the first: links and hard links are the same records."""
-    kept: dict[tuple[int, int] | str, str] = {}
-    for file in files:
-        try:
-            on_disk = os.stat(file)
-        except OSError:  # told when it is opened
-            kept[file] = file
-        else:
-            kept.setdefault((on_disk.st_dev, on_disk.st_ino), file)
-    return tuple(kept.values())
+def _ignored(domain: Domain | None) -> frozenset[str]:
+    return frozenset(domain.ignore if domain else ())
 
 
 def _format(file: str) -> SourceFormat:
@@ -202,27 +179,13 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
     """A DuckDB in memory that may open the source's files and its spill folder: nothing else, no extension, no network."""
     with (
         short_lived(scratch, "spill") as folder,
-        duckdb.connect(":memory:", config=_LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
+        duckdb.connect(":memory:", config=LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
     ):
         files = source.unpacked(folder)
-        connection.execute(f"SET allowed_paths = [{', '.join(map(literal, files))}]")
-        connection.execute("SET enable_progress_bar = false")  # on by default where Python looks interactive; tells sizes
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+        lock(connection, files)
         if files != source.files:
             query(connection, f"CREATE TEMP VIEW {_UNPACKED} AS SELECT * FROM {source._relation(files)}")
         yield connection
-
-
-_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
-    "memory_limit": MEMORY,
-    "threads": THREADS,
-    "preserve_insertion_order": False,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "allow_community_extensions": False,
-    "allow_persistent_secrets": False,
-}
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[str] = ()) -> pa.Table:

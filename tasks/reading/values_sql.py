@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemas.expectations import AS_WRITTEN
 from schemas.spec.attributes import Attribute, DateAttribute, Named, Ranged, TimeAttribute
 from schemas.spec.reading import CLOCK
-from tasks.reading.sources import literal
+from tasks.reading.locked_down import literal
 
 _NUMBER = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)")
 _COMMA = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+,?[0-9]*|,[0-9]+)(e[+-]?[0-9]+)?)")

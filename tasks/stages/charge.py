@@ -95,7 +95,7 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
     try:
         must_be_signable(home, release)
-        paid = store.ledger.charge(asked_by(planned, found, {**context, **_said(release)}))
+        paid = store.ledger.charge(asked_by(planned, found, {**context, **_said(release)}, release.domain.overlaps))
     except (BudgetRefused, SpecError):
         store.forget(cells)
         raise

@@ -13,7 +13,7 @@ from schemas.supplied import load_supplied, suite_of
 from steps_engine.accounting.mechanisms import COUNTS
 from steps_engine.accounting.plans import allowance_of, promise_of
 from tasks.reading.fitting import Look, look_at
-from tasks.stores.charging import ChargeRequest, must_be_affordable
+from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.releases import FINISHED, UNDONE, state_of
@@ -23,7 +23,7 @@ NO_NOISE = 1e-6  # whole-number noise of this variance is 0 but once in a millio
 
 
 def look_first(home: Home, release: Release) -> Look | None:
-    """Refuses what can be seen without reading a record: the budget, a missing reason, the source and its columns.
+    """Refuses what can be seen without reading a record: budgets, caps, a missing reason, the source and its columns.
 
     The charge's own transaction decides about the budget again. A release that has come to its end reads nothing: None.
     """
@@ -32,8 +32,7 @@ def look_first(home: Home, release: Release) -> Look | None:
         return None
     if not is_paid(ledger, release):
         must_say_why(release)
-        account = next((each for each in ledger.accounts() if each.population == release.domain.population), None)
-        must_be_affordable(_asked(release), account)
+        ledger.must_afford(_asked(release))
     return look_at_source(release)
 
 
@@ -92,4 +91,5 @@ def _asked(release: Release) -> ChargeRequest:
         plan_hash="",
         spec_hash="",
         fingerprint="",
+        overlaps=release.domain.overlaps,
     )

@@ -12,9 +12,11 @@ from schemas.budget import UNIT, show_nanos
 from schemas.spec.release import Release
 from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.plans import allowance_of
+from tasks.stores.acts import waves_of
 from tasks.stores.charging import Account, ChargeRequest, cost_in
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
+from tasks.stores.waves import Loss
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,38 @@ def forecast(home: Home, due: Iterable[Due]) -> list[Outlook]:
             seen.add(each.release.name)
             paying.setdefault(each.release.domain.population, []).append(each)
     return [_outlook(name, runs, accounts.get(name)) for name, runs in paying.items()]
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """Populations that share people under a cap, and the runs on any of them in the order in which they are due."""
+
+    loss: Loss
+    runs: tuple[Run, ...]
+
+    @property
+    def reached_on(self) -> datetime.datetime | None:
+        """When the first run is due that the cap refuses, were those before it paid."""
+        totals = accumulate((run.cost or 0 for run in self.runs), initial=self.loss.total)
+        capped = self.loss.cap.nanos if self.loss.cap else None
+        return next((run.due for run, total in zip(self.runs, [*totals][1:], strict=True) if capped and total > capped), None)
+
+
+def lifetimes(home: Home, due: Iterable[Due]) -> list[Lifetime]:
+    """One for each capped group of populations, as they will be once the releases that are due have said who shares people."""
+    ledger = open_ledger(home)
+    waves, paid = waves_of(ledger), {release.name for release in ledger.releases()}
+    paying = {each.release.name: each for each in sorted(due, key=lambda each: each.at, reverse=True)}
+    runs = sorted((each for name, each in paying.items() if name not in paid), key=lambda each: each.at)
+    for each in runs:
+        waves.join(each.release.domain.population, each.release.domain.overlaps)
+    groups = [group for group in dict.fromkeys(map(waves.group, waves.caps)) if waves.unsummable(group) is None]
+    return [Lifetime(loss, _runs_on(loss, runs)) for group in groups if (loss := waves.loss(group)) is not None]
+
+
+def _runs_on(loss: Loss, due: list[Due]) -> tuple[Run, ...]:
+    on = (each for each in due if each.release.domain.population in loss.populations)
+    return tuple(Run(each.release.name, each.at, _cost(each.release, loss.measure)) for each in on)
 
 
 def _outlook(population: str, due: list[Due], account: Account | None) -> Outlook:

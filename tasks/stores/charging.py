@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemas.budget import LARGEST, UNIT, parse_nanos, parse_quoted, show_nanos
+from schemas.budget import LARGEST, parse_nanos, parse_quoted, show_nanos
 from schemas.errors import BudgetRefused, SpecError
 from schemas.identity import PLAN_FORMAT
 from steps_engine.accounting.measures import MEASURES
 
 from .entries import Entry
 from .releases import UNDONE, current, state_of
+from .waves import Loss, in_rho
 
 if TYPE_CHECKING:
     from schemas.plan import Plan
@@ -31,6 +32,7 @@ class Account:
     unit: str
     measure: str = "pure"
     delta: str | None = None  # of a budget in ρ: where ε is quoted
+    loss: Loss | None = None  # of somebody in all populations that share people with it; None: no others, and no cap
 
     @property
     def balance(self) -> int:
@@ -56,13 +58,17 @@ class ChargeRequest:
     context: dict[str, Any] = field(default_factory=dict)  # flow run, versions; approval: "required" makes it wait
     plan_format: int = PLAN_FORMAT  # in which `plan_hash` and `spec_hash` were computed
     measure: str = "pure"
+    overlaps: tuple[str, ...] = ()  # other populations that share people with its own
 
     def body(self, attempt: int) -> dict[str, Any]:
         terms = ("neighbours", "unit", "plan_hash", "spec_hash", "plan_format", "fingerprint", "context")
-        return {name: getattr(self, name) for name in terms} | {"attempt": attempt}
+        shared = {"overlaps": sorted(self.overlaps)} if self.overlaps else {}
+        return {name: getattr(self, name) for name in terms} | {"attempt": attempt} | shared
 
 
-def asked_by(plan: Plan, fingerprint: str = "", context: dict[str, Any] | None = None) -> ChargeRequest:
+def asked_by(
+    plan: Plan, fingerprint: str = "", context: dict[str, Any] | None = None, overlaps: tuple[str, ...] = ()
+) -> ChargeRequest:
     """What a plan asks to pay for; without a fingerprint its price can be told, but nothing is charged by it."""
     return ChargeRequest(
         release=plan.release,
@@ -76,6 +82,7 @@ def asked_by(plan: Plan, fingerprint: str = "", context: dict[str, Any] | None =
         plan_format=plan.format,
         fingerprint=fingerprint,
         context=context or {},
+        overlaps=overlaps,
     )
 
 
@@ -138,7 +145,7 @@ def cost_in(measure: str, request: ChargeRequest) -> int | None:
     """
     if request.measure == measure:
         return request.nanos
-    return -(-(request.nanos**2) // (2 * UNIT)) if request.measure == "pure" else None
+    return in_rho(request.nanos) if request.measure == "pure" else None
 
 
 def must_share_relation(account: Account, neighbours: str, unit: str) -> None:
@@ -233,6 +240,11 @@ def no_grant(population: str, measure: str = "pure") -> str:
         f'population "{population}" has no grant, so nothing can be charged to it. '
         f"Grant a budget first: {granting(population, measure)}"
     )
+
+
+def capping(population: str, measure: str) -> str:
+    """The command that sets a lifetime cap in this measure."""
+    return f'steps budget cap {population} {_ARGUMENT[measure]} --why "…"'
 
 
 def granting(population: str, measure: str) -> str:

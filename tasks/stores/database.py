@@ -18,7 +18,7 @@ from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError, Steps
 from .files import alone, disk_faults
 from .home import Home
 
-SCHEMA_VERSION = 4  # the last of migrations/versions
+SCHEMA_VERSION = 5  # the last of migrations/versions
 PATIENCE = 30.0  # seconds to wait for another writer
 MOST_PROBLEMS = 20  # told of a damaged file
 IN_DOUBT = (

@@ -15,6 +15,7 @@ ENTRY_FORMAT = 2  # stands in every body; bodies of version 0.1.0 have none
 
 KINDS = (
     "grant",
+    "cap",
     "charge",
     "seal",
     "approve",

@@ -29,6 +29,7 @@ from .charging import (
 from .database import PATIENCE, Database, open_database
 from .entries import Draft, Entry, Head, KnownHead, body_of, must_be_name
 from .home import Home
+from .lifetimes import must_fit
 from .people import People
 from .queries import read_account, read_accounts, read_by_key, read_entries, read_head
 from .releases import (
@@ -79,6 +80,12 @@ class Ledger:
         if account is None:
             raise BudgetRefused(no_grant(population))
         return account
+
+    def must_afford(self, request: ChargeRequest) -> None:
+        """What a charge would be refused for, were it made now; it decides again when it is made."""
+        with self.database.reading() as connection:
+            price = must_be_affordable(request, read_account(connection, request.population))
+            must_fit(walked(connection).waves, request, price)
 
     def accounts(self) -> list[Account]:
         with self.database.reading() as connection:
@@ -151,7 +158,7 @@ class Ledger:
         return self._write(draft)[0]
 
     def charge(self, request: ChargeRequest) -> Charge:
-        """Pays for a release once. Balance, payment and the search for an earlier payment are one transaction."""
+        """Pays for a release once. Balance, lifetime caps, payment and the search for an earlier one are one transaction."""
         must_be_name("release", request.release)
         must_be_amount(request.nanos, request.measure)
 
@@ -162,8 +169,9 @@ class Ledger:
                 if state_of(history) != "burnt":
                     return current(history)[0]
             price = must_be_affordable(request, read_account(connection, request.population))
+            shared = must_fit(walked(connection).waves, request, price)
             attempt = attempt_of(history) + 1
-            body, key = body_of(request.body(attempt)), f"charge:{request.release}#{attempt}"
+            body, key = body_of(request.body(attempt) | shared), f"charge:{request.release}#{attempt}"
             return Draft("charge", key, request.population, request.release, body, *price)
 
         return Charge(*self._write(draft))

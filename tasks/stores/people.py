@@ -22,6 +22,7 @@ OPERATOR, APPROVER = "operator", "approver"
 # Which entries are people's, and the roles that may sign them; approvals and rejections: whom the release names.
 SIGNERS: dict[str, tuple[str, ...]] = {
     "grant": (APPROVER,),
+    "cap": (APPROVER,),
     "charge": (OPERATOR,),
     "approve": (),
     "reject": (),

@@ -6,7 +6,7 @@ guess about a record. So the public chain is another one, over what follows from
 Left out are all entries about confidential artifacts, so that its length does not depend on records either: a run that was
 repeated on other data, or an evaluation. Entries are numbered by their own counter, and days stand in place of times.
 
-What remains are acts of those who run the releases: that something was granted, decided, burnt, abandoned, published or
+What remains are acts of those who run the releases: that something was granted, capped, decided, burnt, abandoned, published or
 withdrawn, on which day, and in which order where releases run side by side. Whoever guesses such an act exactly can confirm
 it. A head of this chain pins no actor, reason or time of day: the ledger's own chain does, whose heads are in the anchor.
 """
@@ -25,7 +25,8 @@ from .releases import BEFORE_DRAW
 # Of a body, what is public. A digest is of a public artifact: noisy counts or what was made from them.
 SHOWN: dict[str, tuple[str, ...]] = {
     "grant": ("neighbours", "unit", "delta"),
-    "charge": ("plan_hash", "spec_hash", "neighbours", "unit"),
+    "cap": ("cap", "measure", "with"),
+    "charge": ("plan_hash", "spec_hash", "neighbours", "unit", "overlaps", "waves"),
     "seal": ("stage", "digest"),
     "publish": ("manifest_hash",),
     "approve": (),
@@ -85,7 +86,7 @@ def public_content(entry: Entry, number: int) -> dict[str, Any]:
         "kind": entry.kind,
         "population": entry.population,
         "release": entry.release,
-        "key": None if entry.kind == "grant" else entry.key,  # a grant's is made from its place in the ledger
+        "key": None if entry.kind in ("grant", "cap") else entry.key,  # theirs are made from their place in the ledger
         "amount": entry.amount,
         "granted_after": entry.granted_after,
         "charged_after": entry.charged_after,

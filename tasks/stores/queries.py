@@ -42,7 +42,7 @@ def read_account(connection: sql.Connection, population: str) -> Account | None:
     grants = read_entries(connection, kind="grant", population=population)
     if not grants:
         return None
-    terms, totals = grants[0].details, read_totals(connection, population)
+    terms, totals, waves = grants[0].details, read_totals(connection, population), walked(connection).waves
     return Account(
         population,
         totals.granted,
@@ -51,6 +51,7 @@ def read_account(connection: sql.Connection, population: str) -> Account | None:
         terms["unit"],
         grants[0].measure or "pure",
         grants[-1].details.get("delta"),
+        waves.loss(waves.group(population)),
     )
 
 

@@ -10,6 +10,7 @@ from .anchor import Anchor
 from .entries import NO_HASH, Entry, Head, KnownHead, chain_problems, head_problems
 from .people import People
 from .public_chain import public_chain
+from .waves import wave_problems
 
 
 def problems_of(
@@ -19,6 +20,7 @@ def problems_of(
     heads = [*(KnownHead(f"the anchor {anchor.path}", *head) for head in anchored), *published]
     own, public = ([head for head in heads if head.chain == chain] for chain in ("own", "public"))
     problems = [*chain_problems(entries), *people_problems(entries), *head_problems((entry.head for entry in entries), own)]
+    problems += wave_problems(entries)
     problems += head_problems((entry.head for entry in public_chain(entries)), public, "public entry")
     return problems
 

@@ -17,6 +17,7 @@ from .database import ENTRIES, columns_of
 from .entries import NO_HASH, Entry, Head, Links
 from .people import People
 from .soundness import must_be_sound
+from .waves import Waves
 
 
 class Walk:
@@ -25,6 +26,7 @@ class Walk:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.people = People()
+        self.waves = Waves()
         self.by_key: dict[str, Entry] = {}
         self.by_release: dict[str, list[Entry]] = defaultdict(list)
         self.by_population: dict[str, list[Entry]] = defaultdict(list)
@@ -44,6 +46,7 @@ class Walk:
         problems: list[str] = []
         for entry in entries:
             problems += [*self._links.problems(entry), *self.people.problems(entry, self.identity)]
+            problems += self.waves.problems(entry)
             self.entries.append(entry)
             self.by_key.setdefault(entry.key, entry)
             for value, index in ((entry.release, self.by_release), (entry.population, self.by_population)):

@@ -15,6 +15,7 @@ from steps_engine.methods.checked import Ends
 from tasks.verify.prices import owed, price_of, symbol_of
 from tasks.verify.promises import delta_problems, promise_problems
 from tasks.verify.sensitivities import NotKnown, least_sensitivity
+from tasks.verify.waves import wave_problems
 from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_cost
 
 # What a plan promises in figures and a manifest repeats.
@@ -50,8 +51,11 @@ def ledger_problems(proof: LedgerProof | LedgerProof1, manifest: Manifest | Mani
     if not charge.amount <= charge.charged_after <= charge.granted_after:
         yield "the charge exceeds what was granted to the population"
     said = {"plan_hash": plan.hash, "spec_hash": plan.spec_hash, "neighbours": plan.neighbours, "unit": plan.unit}
-    if dict(charge.shown) != said:
+    shown = charge.shown.relation if isinstance(charge, ChargeEntry) else charge.shown
+    if shown != said:
         yield "the charge was made for another plan, spec, unit or neighbouring relation"
+    if isinstance(charge, ChargeEntry):
+        yield from wave_problems(charge)
     if proof.leads_to != (proof.head_seq, proof.head):
         yield "the charge does not lead to the head of the ledger that the manifest gives"
 

@@ -24,6 +24,7 @@ from tasks.verify.beside import look_beside
 from tasks.verify.files import content_of, regular_files, sound_files
 from tasks.verify.signature import NOT_ESTABLISHED, fingerprint, given_key, is_signed, statement_problems
 from tasks.verify.tables import check_set, check_tables
+from tasks.verify.waves import overlap_problems
 
 T = TypeVar("T")
 
@@ -136,6 +137,7 @@ def _check_content(
     checked, recomputed = None, None
     if domain is not None:
         found.collect(bundle.DOMAIN, accounts.domain_problems, plan, domain)
+        found.collect(bundle.DOMAIN, overlap_problems, manifest.ledger.charge, domain)
         if plan.sets == manifest.composition.sets:
             checked = _check_tables(files, domain, plan, found)
             found.attempt(bundle.PLAN, check_analyses, files, manifest, plan, domain, found)

@@ -139,3 +139,47 @@ def test_mistakes_in_the_configuration_are_told(home: Home, old: str, new: str, 
     (home.folder / "worker.yaml").write_text(WORKER.replace(old, new))
     with pytest.raises(SpecError, match=said):
         owned_by(home)
+
+
+DATABASES = {
+    "postgresql://db.example:5432/payroll": True,
+    "postgresql://someone@DB.example:5432/payroll?sslmode=require": True,
+    "postgresql://db.example:5432/other": False,
+    "postgresql://db.example:5433/payroll": False,
+    "postgresql://db.example.org:5432/payroll": False,
+    "postgresql:///payroll": False,
+    "sqlite:///../../data/records.db": True,
+    "duckdb:///../../data/records.duckdb": True,
+    "sqlite:///../../data/../secret/records.db": False,
+    "sqlite:////etc/passwd": False,
+}
+
+
+@pytest.mark.parametrize("url, owns", DATABASES.items(), ids=DATABASES)
+def test_a_database_is_owned_by_its_server_and_name_or_by_its_place(home: Home, url: str, owns: bool):
+    (home.folder / "worker.yaml").write_text(WORKER.replace("../data", "../data, postgresql://db.example:5432/payroll"))
+    owned = owned_by(home)
+    release = asking(owned, "source: ../../data/records.parquet", f"source: {{url: '{url}', table: people}}")
+    if owns:
+        owned.must_own(release)
+        owned.must_own_files(release)
+    else:
+        with pytest.raises(NotOwned, match="postgresql://db.example:5432/payroll"):
+            owned.must_own(release)
+
+
+def test_links_to_a_database_are_followed_before_they_are_believed(owned: Owned, tmp_path: Path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "records.db").touch()
+    (tmp_path / "data" / "records.db").symlink_to(tmp_path / "secret" / "records.db")
+    release = asking(owned, "../../data/records.parquet", "{url: 'sqlite:///../../data/records.db', table: people}")
+    with pytest.raises(NotOwned, match="records.db"):
+        owned.must_own(release)
+
+
+@pytest.mark.parametrize("address", ["postgresql://me:hoatzin@db/payroll", "sqlite:///data.db", "mysql://db/payroll"])
+def test_an_address_with_a_password_or_of_a_file_is_refused_in_the_configuration(home: Home, address: str):
+    (home.folder / "worker.yaml").write_text(WORKER.replace("../data", address))
+    with pytest.raises(SpecError, match="password|write its path|no address") as refused:
+        owned_by(home)
+    assert "hoatzin" not in str(refused.value)

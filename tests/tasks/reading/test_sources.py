@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors import InfrastructureFault, SpecError
+from tasks.reading import locked_down
 from tasks.reading import sources as source
 from tasks.reading.formats import csv
 from tasks.reading.formats import parquet as footer
-from tasks.reading.sources import connect, literal, open_source, query
+from tasks.reading.locked_down import literal
+from tasks.reading.sources import connect, open_source, query
 from tests.tasks.reading.records import count_cells, good_frame, make_release
 
 
@@ -216,7 +218,7 @@ def spill_folders(folder: Path) -> list[Path]:
 
 @pytest.mark.whole
 def test_what_spills_is_private_and_gone_afterwards(tmp_path, confidential, monkeypatch):
-    monkeypatch.setitem(source._LOCKED_DOWN, "memory_limit", "64MB")
+    monkeypatch.setitem(locked_down.LOCKED_DOWN, "memory_limit", "64MB")
     with pytest.raises(RuntimeError, match="on the way"), connect(open_source(a_parquet(tmp_path)), confidential) as connection:
         query(connection, "CREATE TEMP TABLE big AS SELECT hash(i) AS h FROM range(20_000_000) t(i)")
         [folder] = spill_folders(confidential)
@@ -250,7 +252,7 @@ def test_a_killed_run_leaves_its_spill_folder_only_until_the_next_one(tmp_path, 
 
 @pytest.mark.whole
 def test_too_little_memory_is_a_fault_worth_a_retry(tmp_path, confidential, monkeypatch):
-    monkeypatch.setitem(source._LOCKED_DOWN, "memory_limit", "10MB")
+    monkeypatch.setitem(locked_down.LOCKED_DOWN, "memory_limit", "10MB")
     with connect(open_source(a_parquet(tmp_path)), confidential) as connection, pytest.raises(InfrastructureFault):
         query(connection, "SELECT count(*) FROM (SELECT hash(i) AS h, count(*) FROM range(20_000_000) t(i) GROUP BY 1)")
 

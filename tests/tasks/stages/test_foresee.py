@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tasks.specs import load_release
-from tasks.stages.foresee import Due, forecast, needs
+from tasks.stages.foresee import Due, forecast, lifetimes, needs
+from tasks.stores.acts import cap
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
 from tests.flows.small import Small, make_small
@@ -95,3 +96,20 @@ def test_what_has_no_price_in_the_budget_is_told_and_pays_nothing(small: Small, 
     small.release.write_text(text)
     (outlook,) = forecast(home, [Due(load_release(small.release), datetime(2027, 1, 1, tzinfo=UTC))])
     assert outlook.runs[0].cost is None and (outlook.covers, outlook.dry_on) == (0, None)
+
+
+def test_a_lifetime_cap_is_foreseen_over_all_populations_that_share_people(small: Small, home: Home, ledger: Ledger):
+    for population in ("small-people", "earlier"):
+        ledger.grant(population, 10 * UNIT, "a test")
+    months = [datetime(2027, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
+    runs = [Due(each, at) for each, at in zip(due(small, "a", "b", "c"), months, strict=True)]
+    assert lifetimes(home, runs) == []
+    cap(ledger, "earlier", UNIT, "pure", "a test")
+    (alone,) = lifetimes(home, runs)
+    assert alone.runs == () and alone.reached_on is None, "nobody has said yet that they share people"
+    text = (small.folder / "dataset.yaml").read_text()
+    (small.folder / "dataset.yaml").write_text(text.replace("small-people", "small-people\noverlaps: [earlier]"))
+    runs = [Due(each, at) for each, at in zip(due(small, "a", "b", "c"), months, strict=True)]
+    (shared,) = lifetimes(home, [*runs, runs[0]])
+    assert shared.loss.populations == ("earlier", "small-people") and [run.cost for run in shared.runs] == [UNIT // 2] * 3
+    assert shared.reached_on == months[2], "two fit, the third goes beyond"

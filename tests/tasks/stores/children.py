@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,17 @@ def race(home: Home, processes: int, nanos: int) -> list[Any]:
 
     def pay(number: int, report: Callable[[object], None]) -> None:
         open_ledger(home).charge(request(f"racer-{number}", nanos))
+        report("charged")
+
+    return [said[0] for said in together(processes, pay)]
+
+
+def race_over_waves(home: Home, processes: int, waves: int, nanos: int) -> list[Any]:
+    """Every process wants to pay for a release of its own, on one of several populations that share people."""
+
+    def pay(number: int, report: Callable[[object], None]) -> None:
+        asked = replace(request(f"racer-{number}", nanos), population=f"wave-{number % waves}")
+        open_ledger(home).charge(asked)
         report("charged")
 
     return [said[0] for said in together(processes, pay)]

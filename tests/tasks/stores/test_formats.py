@@ -107,7 +107,7 @@ def test_a_program_that_knows_only_the_older_format_refuses_the_ledger(old: Home
     open_ledger(old).grant("town", ONE, "more")
     before = old.ledger_file.read_bytes()
     monkeypatch.setattr(database, "SCHEMA_VERSION", 1)
-    with pytest.raises(StepsError, match="newer version.*format 4; this one knows 1.*upgrade"):
+    with pytest.raises(StepsError, match="newer version.*format 5; this one knows 1.*upgrade"):
         open_ledger(old)
     assert old.ledger_file.read_bytes() == before
 

@@ -248,7 +248,7 @@ def test_there_is_no_verb_that_gives_budget_back():
     verbs = {name for name in vars(Ledger) if not name.startswith("_")}
     readers = {"entries", "head", "account", "accounts", "releases", "state", "sealed", "decision", "verify", "me", "people"}
     writers = {"grant", "charge", "seal", "decide", "burn", "abandon", "publish", "evaluated"}
-    assert verbs - {"must_be_current", *Ledger.__dataclass_fields__} == readers | writers
+    assert verbs - {"must_be_current", "must_afford", *Ledger.__dataclass_fields__} == readers | writers
 
 
 def test_the_database_refuses_update_and_delete(any_home, ask):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import EvidenceBroken, SpecError, StepsError
-from tasks.stores.acts import register_home
+from tasks.stores.acts import cap, register_home
 from tasks.stores.entries import SIGNED, Draft, Entry, Totals, body_of, link
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
@@ -81,6 +81,16 @@ def test_what_people_sign_verifies_and_says_who(board: As, ask):
     assert ledger.publish("voter-1", "manifest").kind == "publish"
     assert ledger.verify(ledger.anchor) == []
     assert [entry.said[SIGNED]["by"] for entry in ledger.entries() if entry.kind in ("grant", "charge")] == ["ada", "ola"]
+
+
+def test_an_approver_signs_a_lifetime_cap_and_nobody_else(board: As, any_home: Home):
+    board("ada").grant("youth", ONE, "pilot")
+    with pytest.raises(SpecError, match='cap for population "youth" was refused: "ola" is operator, not approver'):
+        cap(board("ola"), "youth", ONE, "pure", "why")
+    with pytest.raises(SpecError, match="needs the signature of an approver"):
+        cap(open_ledger(any_home), "youth", ONE, "pure", "why")
+    entry, _ = cap(board("bo"), "youth", ONE, "pure", "the board")
+    assert entry.said[SIGNED]["by"] == "bo" and board("ada").verify(board("ada").anchor) == []
 
 
 def test_a_single_key_is_not_two_people_however_often_it_approves(board: As, ask):
