@@ -37,6 +37,7 @@ WHAT = {
     "margins": "counts of every category with 95 % intervals, as on this page",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code in the tables stands for",
+    "sbom.cdx": "the program that computed this, and every package and version beneath it (CycloneDX)",
     "signing-key": "the key that signed the manifest",
 }
 

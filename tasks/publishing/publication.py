@@ -25,6 +25,7 @@ from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.listings import listings
 from tasks.publishing.page import make_page, view_of
+from tasks.publishing.sbom import bill_of_materials
 from tasks.stores.acts import consented
 from tasks.stores.artifacts import Reference
 from tasks.stores.entries import Entry, KnownHead
@@ -141,7 +142,7 @@ def contents(
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
-    files |= listings(view, release.domain)
+    files |= listings(view, release.domain) | {bundle.SBOM: bill_of_materials()}
     files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, view)
     files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
