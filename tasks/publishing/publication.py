@@ -36,6 +36,7 @@ from tasks.stores.keys import signing_key
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
 from tasks.stores.rotation import history_of
+from tasks.stores.timestamps import stamped_heads
 from tasks.verify.bundle import holds, verify_bundle
 
 PATIENCE = 60.0  # seconds to wait for another publication on this home
@@ -268,8 +269,8 @@ def charge_proof(entries: Sequence[Entry], release: str) -> LedgerProof:
 
 
 def published_heads(home: Home) -> list[KnownHead]:
-    """The ledger heads that published manifests know: a ledger that lacks one is an old copy."""
-    heads = []
+    """The ledger heads that published manifests and kept timestamps know: a ledger that lacks one is an old copy."""
+    heads = stamped_heads(home)
     for path in sorted(home.public.glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
         try:
             manifest = bundle.read_manifest(path.read_bytes())
