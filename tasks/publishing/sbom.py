@@ -81,7 +81,7 @@ def _lock_file() -> Path | None:
 
 def _extras(name: str) -> list[str]:
     """The parts of this program that are installed; what its tests and pages need has no part in a release."""
-    return [extra for extra in ("pipeline", "dask") if extra in (_metadata(name).get_all("Provides-Extra") or ())]
+    return [extra for extra in ("pipeline", "dask", "token") if extra in (_metadata(name).get_all("Provides-Extra") or ())]
 
 
 def _requirements(name: str, extras: Iterable[str]) -> Iterator[Requirement]:
