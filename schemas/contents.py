@@ -48,6 +48,8 @@ def _parts(array: pa.Array) -> Iterator[bytes]:
         yield (texts.buffers()[2] or pa.py_buffer(b"")).to_pybytes()[first:last] if len(texts) else b""
     elif pa.types.is_date32(kind):
         yield _numbers(array.cast(pa.int32()))
+    elif pa.types.is_time64(kind):
+        yield _numbers(array.cast(pa.int64()))
     elif pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         yield _numbers(array)
     else:

@@ -7,12 +7,10 @@ column's distinct values, so the frame has the domain's columns with their disti
 
 from __future__ import annotations
 
-import datetime
 import logging
 import os
 from typing import Any
 
-from schemas.spec.attributes import EPOCH
 from schemas.spec.domain import Domain
 
 COLUMNS, DOUBLED, BROKEN, ROWS = "(columns)", "(columns that stand twice)", "(unreadable files)", "(rows)"
@@ -26,11 +24,17 @@ ACCEPTED = {
     "integer": (_WHOLE, _NUMBERS),
     "numeric": (_WHOLE, _NUMBERS),
     "date": ("dates", "times", _TEXT),
+    "time": ("times of day", "times", _TEXT),
     "person": (_TEXT, _WHOLE, _NUMBERS),
 }
 AS_WRITTEN = "text as written"  # every column of a CSV file, whose values are judged one by one
 ALWAYS_ACCEPTED = (AS_WRITTEN, "nothing")  # nothing: a column of nulls
-_READS_AS = {"integer": "a whole number", "numeric": "a number", "date": "a day, written {form} where it is text"}
+_READS_AS = {
+    "integer": "a whole number",
+    "numeric": "a number",
+    "date": "a day, written {form} where it is text",
+    "time": "a time of day, written {form} where it is text",
+}
 
 
 def accepted(kind: str) -> tuple[str, ...]:
@@ -107,14 +111,16 @@ def _attribute(attribute: Any) -> list[Demand]:
         return [*demands, ("ColumnValuesToBeInSet", name, {"value_set": list(attribute.categories)}, name, words, "outside")]
     demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind].format(form=_form(attribute))}", "unreadable"))
     if attribute.outside == "forbid":
-        low, high = (_as_number(bound) for bound in attribute.bounds)
+        limits = {"min_value": attribute.edge_values[0].item(), "max_value": _plain(attribute.highest)}
         words = f"lies between {attribute.bounds[0]} and {attribute.bounds[1]}"
-        demands.append(("ColumnValuesToBeBetween", name, {"min_value": low, "max_value": high}, name, words, "outside"))
+        if attribute.is_open:
+            limits, words = {"min_value": limits["min_value"]}, f"is at least {attribute.bounds[0]}"
+        demands.append(("ColumnValuesToBeBetween", name, limits, name, words, "outside"))
     return demands
 
 
 def _form(attribute: Any) -> str:
-    return getattr(attribute, "format", None) or "2000-01-31"
+    return getattr(attribute, "format", None) or {"date": "2000-01-31", "time": "08:30"}.get(attribute.kind, "")
 
 
 def _type(name: str, kind: str) -> Demand:
@@ -122,9 +128,9 @@ def _type(name: str, kind: str) -> Demand:
     return ("ColumnValuesToBeInSet", type_of(name), {"value_set": list(accepted(kind))}, name, words, "type")
 
 
-def _as_number(bound: Any) -> float | int:
-    """A bound as the frame of distinct values shows it: days since 1970-01-01 for a date."""
-    return (bound - EPOCH).days if isinstance(bound, datetime.date) else bound
+def _plain(bound: float) -> float | int:
+    """A bound as the frame of distinct values shows it: days since 1970-01-01 for a date, minutes for a time of day."""
+    return int(bound) if bound == int(bound) else bound
 
 
 def _people(domain: Domain) -> list[Demand]:
@@ -141,10 +147,11 @@ def _people(domain: Domain) -> list[Demand]:
 
 def _rules(domain: Domain) -> list[Demand]:
     return [
-        _none(rule_breaks(number), ", ".join(rule.never), f"rule {number}: never {_said(rule.never)}", f"rule {number}")
+        _none(rule_breaks(number), of_rule(domain, number), f"rule {number}: {rule.words}", f"rule {number}")
         for number, rule in enumerate(domain.rules, 1)
     ]
 
 
-def _said(never: dict[str, Any]) -> str:
-    return " with ".join(f"{name} = {value}" for name, value in never.items())
+def of_rule(domain: Domain, number: int) -> str:
+    """The attributes of a rule; the first has number 1."""
+    return ", ".join(domain.names[place] for place in domain.zeros[number - 1].places)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.
 PLAN_FORMAT: Final = 2
-FORMAT_3: Final = 3  # knows two measures, interactions, analyses, reasons and how files are written
+FORMAT_3: Final = 3  # knows two measures, interactions, analyses, and whatever a spec could not say before
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -84,11 +84,11 @@ def chain_hash(previous: str, content: str) -> str:
 
 def spec_hash(release: Release, format: int | None = None) -> str:
     """Identity of what was asked: spec and domain, not where the files lie. By the lowest format that can say it, or by 1."""
+    document = _without_places(release.model_dump(mode="json"))
     if format != 1:
         asked = release.spec.privacy
-        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or release.domain.reads_otherwise
+        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or _says_more(document)
         format = FORMAT_3 if says_more else PLAN_FORMAT
-    document = _without_places(release.model_dump(mode="json"))
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))
         return digest_1(_as_in_1(document, said))
@@ -98,6 +98,14 @@ def spec_hash(release: Release, format: int | None = None) -> str:
 def _without_places(release: dict[str, Any]) -> dict[str, Any]:
     spec = {key: value for key, value in release["spec"].items() if key not in ("dataset", "source")}
     return {"spec": spec, "domain": release["domain"]}
+
+
+def _says_more(document: dict[str, Any]) -> bool:
+    """Whether spec or domain have a key that formats 1 and 2 do not have: a word, a shape, how files are written."""
+    spec, domain = document["spec"], document["domain"]
+    attributes = [each.keys() - _ATTRIBUTES_1.get(each["kind"], {}).keys() for each in domain["attributes"]]
+    rules = [each.keys() - {"never"} for each in domain["rules"]]
+    return bool({"title", "description"} & spec.keys() or domain.keys() - _DOMAIN_1.keys() or any(attributes) or any(rules))
 
 
 # Every key that version 0.1.0 knew; its hash covered them all, given or not.

@@ -12,6 +12,7 @@ from schemas.amounts import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import PLAN_FORMAT, chain_hash, digest
 from schemas.plan import Draw, Frozen, Plan, Rational, without
 from schemas.results import AnalysisResult
+from schemas.spec.described import Text, Title
 from schemas.spec.domain import Name
 
 FORMAT: Final = "steps-release/2"
@@ -146,6 +147,8 @@ class Manifest(Frozen):
 
     format: Literal["steps-release/2", "steps-release/3"]
     release: Name
+    title: Title | None = None  # as release.yaml says it, as is the description
+    description: Text | None = None
     population: Name
     made_at: Day
     guarantee: Guarantee
@@ -161,15 +164,16 @@ class Manifest(Frozen):
 
     @model_validator(mode="after")
     def _has_the_lowest_format(self) -> Self:
-        if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds):
+        words = (self.title, self.description)
+        if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds, words):
             raise ValueError(
-                "a manifest has format 3 if it says a measure, an interaction, analyses or seeds, and format 2 otherwise"
+                "a manifest has format 3 if it says a measure, an interaction, analyses, seeds or words, and format 2 otherwise"
             )
         return self
 
     @model_serializer(mode="wrap")
     def _say_what_there_is(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        unsaid = [name for name in ("analyses", "seeds") if not getattr(self, name)]
+        unsaid = [name for name in ("analyses", "seeds", "title", "description") if not getattr(self, name)]
         return without(said(self), *unsaid)
 
 
@@ -179,10 +183,11 @@ def format_of(
     ledger: LedgerProof,
     analyses: tuple[AnalysisResult, ...] = (),
     seeds: Seeds | None = None,
+    words: tuple[str | None, ...] = (),
 ) -> Literal["steps-release/2", "steps-release/3"]:
     """The lowest format that can say what is promised, drawn and charged, what it was for, and how rows follow from it."""
     says_more = guarantee.rho or ledger.charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
-    return FORMAT_3 if says_more else FORMAT
+    return FORMAT_3 if says_more or any(words) else FORMAT
 
 
 def guarantee_of(plan: Plan) -> Guarantee:

@@ -23,15 +23,18 @@ def cells(domain: Domain) -> pa.Schema:
     return pa.schema([*codes, pa.field(COUNT, pa.int64(), nullable=False)])
 
 
-_VALUES = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.date32()}
+LABELS = pa.dictionary(pa.int32(), pa.string())
+_VALUES = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.date32(), "time": pa.time64("us")}
+MINUTE = 60_000_000  # in the parts of a second that a time of day is stored in
 
 
 def records(domain: Domain) -> pa.Schema:
-    """Synthetic records: labels, whole numbers, numbers and dates; null where a value is missing."""
+    """Synthetic records: labels, numbers, dates and times of day, then what is derived; null where a value is missing."""
     fields = []
     for attribute in domain.attributes:
-        kind = _VALUES.get(attribute.kind, pa.dictionary(pa.int32(), pa.string()))
-        fields.append(pa.field(attribute.name, kind, nullable=attribute.missing == "category"))
+        fields.append(pa.field(attribute.name, _VALUES.get(attribute.kind, LABELS), nullable=attribute.missing == "category"))
+    for following in domain.followings:
+        fields.append(pa.field(following.derived.name, LABELS, nullable=None in following.codes))
     return pa.schema(fields)
 
 

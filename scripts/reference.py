@@ -17,9 +17,11 @@ from pydantic.json_schema import GenerateJsonSchema
 import steps_engine.methods  # noqa: F401  registers what `method:` may hold
 from schemas.names import NAME
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
+from schemas.spec.described import LONGEST_TEXT, LONGEST_TITLE
 from schemas.spec.domain import Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
+from schemas.spec.shapes import NAMED, Weighted
 from tasks.publishing.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +29,7 @@ JsonSchema = dict[str, Any]
 
 _NUMBER: JsonSchema = {"type": "number"}
 _WORD: JsonSchema = {"type": "string"}
+_FILE: JsonSchema = {"type": "string", "format": "file"}
 _VALUES: list[JsonSchema] = [_WORD, _NUMBER, {"type": "boolean"}]
 _LIST_OF_VALUES: JsonSchema = {"type": "array", "items": {"anyOf": _VALUES}}
 _GROUP: JsonSchema = {"type": "array", "items": _WORD, "minItems": 1}
@@ -36,6 +39,14 @@ _RANGE: JsonSchema = {
     "properties": {"from": _RANGE_END, "below": _RANGE_END},
     "additionalProperties": False,
     "minProperties": 1,
+}
+_TWO: JsonSchema = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+_WEIGHTS = Weighted.model_fields["weights"].description
+_WEIGHTED: JsonSchema = {
+    "type": "object",
+    "properties": {"weights": {"anyOf": [_FILE, {"type": "array", "items": _TWO}], "description": _WEIGHTS}},
+    "required": ["weights"],
+    "additionalProperties": False,
 }
 _ONE_VALUE = [_WORD, _NUMBER, {"type": "null"}, _RANGE]
 _RULE_VALUE: JsonSchema = {"anyOf": [*_ONE_VALUE, {"type": "array", "items": {"anyOf": _ONE_VALUE}}]}
@@ -55,13 +66,26 @@ AS_WRITTEN: dict[str, JsonSchema] = {
     "missing_policy": {"anyOf": [{"enum": ["forbid", "category"]}, _LIST_OF_VALUES]},
     "_pairs": {"type": "object", "additionalProperties": {"anyOf": [*_VALUES, {"type": "null"}]}},
     "day_format": _WORD,
+    "time_format": _WORD,
+    "as_time": {"type": "string", "format": "time", "pattern": "^[0-2][0-9]:[0-5][0-9]$"},
+    "_listed": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},
+    "_step_of": _NUMBER | {"exclusiveMinimum": 0},
+    "_way_within": {"anyOf": [{"enum": list(NAMED)}, _WEIGHTED]},
+    "_mapping": {"anyOf": [_FILE, {"type": "object", "additionalProperties": {"anyOf": _VALUES}}]},
+    "_title": _WORD | {"maxLength": LONGEST_TITLE},
+    "_text": _WORD | {"maxLength": LONGEST_TEXT},
+    "licence_of": _WORD | {"maxLength": LONGEST_TITLE},
+    "_labels": {
+        "type": "object",
+        "additionalProperties": {"anyOf": [_WORD | {"maxLength": LONGEST_TITLE}, {"type": "integer"}]},
+    },
     "Csv._separates": {"anyOf": [_WORD | {"minLength": 1, "maxLength": 1}, {"type": "null"}]},
     "Csv._known": _WORD,
-    "AttributeBase._usable_name": {"type": "string", "pattern": "^[^\"'`\\\\;]{1,128}$"},
+    "usable_name": {"type": "string", "pattern": "^[^\"'`\\\\;]{1,128}$"},
     "ReleaseSpec._plain": {"type": "string", "pattern": "^([a-z0-9_-]|\\{(year|quarter|month)\\})+$"},
     "plain_name": {"type": "string", "pattern": f"^{NAME.pattern}$"},
     "_grouped": {"type": "array", "items": {"anyOf": [_WORD, _GROUP]}, "minItems": 1},
-    "Rule._not_empty": {"type": "object", "additionalProperties": _RULE_VALUE, "minProperties": 1},
+    "not_empty": {"type": "object", "additionalProperties": _RULE_VALUE, "minProperties": 1},
 }
 _EDITOR_NOTE = "Checks the shape while you write; `steps plan` checks everything else."
 
@@ -206,7 +230,7 @@ def _type(value: JsonSchema) -> str:
         "integer": lambda _: "whole number" + _range(value),
         "number": lambda _: "number" + _range(value),
         "boolean": lambda _: "`true` · `false`",
-        "string": lambda _: {"date": "date", "percentage": "percentage"}.get(
+        "string": lambda _: {each: each for each in ("date", "time", "file", "percentage")}.get(
             value.get("format", ""), "name" if "pattern" in value else "text"
         ),
     }[value["type"]](value)
@@ -214,7 +238,12 @@ def _type(value: JsonSchema) -> str:
 
 def _mapping_type(value: JsonSchema) -> str:
     within = value.get("additionalProperties")
-    known = {"column: attribute": _WORD, "value: value": AS_WRITTEN["_pairs"]["additionalProperties"]}
+    known = {
+        "column: attribute": _WORD,
+        "value: value": AS_WRITTEN["_pairs"]["additionalProperties"],
+        "category: text": AS_WRITTEN["_labels"]["additionalProperties"],
+        "category: category": {"anyOf": _VALUES},
+    }
     return next((words for words, each in known.items() if each == within), "attribute: value")
 
 
@@ -227,14 +256,14 @@ def _list_type(value: JsonSchema) -> str:
     if items in ({"anyOf": _VALUES}, AS_WRITTEN["_plain_label"]):
         return "list of values" if items == {"anyOf": _VALUES} else "list of labels"
     inner = _type(items)
-    return f"[{inner}, {inner}]" if fixed else f"list of {inner}{'' if '`' in inner else 's'}"
+    return f"[{inner}, {inner}]" if fixed else f"list of {inner}{'' if '`' in inner or '[' in inner else 's'}"
 
 
 def _range(value: JsonSchema) -> str:
     low, high = value.get("minimum"), value.get("maximum")
     if "exclusiveMinimum" in value:
-        below = f"below {value['exclusiveMaximum']}" if high is None else f"at most {high:,}"
-        return f", above {value['exclusiveMinimum']}, {below}"
+        below = f", below {value['exclusiveMaximum']}" if "exclusiveMaximum" in value else ""
+        return f", above {value['exclusiveMinimum']}{below if high is None else f', at most {high:,}'}"
     return f", {low:,} to {high:,}" if low is not None and high is not None else ""
 
 

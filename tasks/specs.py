@@ -57,7 +57,8 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
 
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
-    used = {part for text in (spec.name, spec.source) for part in PERIOD.findall(text)}
+    texts = {key: text for key in ("name", "source", "title", "description") if (text := getattr(spec, key)) is not None}
+    used = {part for text in texts.values() for part in PERIOD.findall(text)}
     if not used:
         return spec
     values = _period_values(period, now, used)
@@ -65,7 +66,7 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)
 
-    return spec.model_copy(update={"name": fill(spec.name), "source": fill(spec.source)})
+    return spec.model_copy(update={key: fill(text) for key, text in texts.items()})
 
 
 def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:

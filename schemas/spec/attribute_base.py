@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
+from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.reading import MOST_VALUES, NO_VALUES, Recode, Texts
 from schemas.spec.values import invisible, missing_policy
-from schemas.spec.yaml import Strict
+from schemas.spec.yaml import Strict, problem_at
 
 MOST_CATEGORIES = 100_000
 _NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _
+NO_LABELS: dict[str, str] = {}
+SHAPES = ("at", "above", "within", "multiples_of")  # what is known of values beyond their bins, left out where not given
 READING = ("missing_values", "recode", "format")  # keys that say how files write an attribute, left out where not used
 
 
+def usable_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or name != name.strip() or invisible(name) is not None:
+        raise ValueError(
+            f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons, line breaks or "
+            "characters that cannot be seen"
+        )
+    return name
+
+
+AttributeName = Annotated[str, AfterValidator(usable_name)]
+
+
+def must_be_categories(labels: Collection[str], known: Sequence[str], name: str) -> None:
+    """What is said of categories is said of such as there are; `name` has them."""
+    all_ = set(known)
+    if unknown := [category for category in labels if category not in all_]:
+        near = difflib.get_close_matches(unknown[0], known[:1000], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:8])}{', …' * (len(known) > 8)}"
+        raise problem_at(("labels", unknown[0]), f"{name} has no category {unknown[0]!r}; {hint}")
+
+
 class AttributeBase(Strict):
-    name: str = Field(description="The column's name in the source and in the synthetic sets.")
+    name: AttributeName = Field(description="The column's name in the source and in the synthetic sets.")
     missing: Annotated[Literal["forbid", "category"], BeforeValidator(missing_policy)] = Field(
         default="forbid",
         description="A missing value fails validation (`forbid`), or is a category of its own (`category`); a list such as "
@@ -42,6 +68,20 @@ class AttributeBase(Strict):
         max_length=MOST_VALUES,
         description='What values of the file mean: {"1": male, "2": female}; null means missing. Others are read as they are.',
     )
+    title: Title | None = Field(default=None, description="What the attribute is called on the page: Hours worked per week.")
+    description: Text | None = Field(
+        default=None, description="What it means, in a sentence or two: the question that was asked."
+    )
+    label_texts: CategoryLabels = Field(
+        default=NO_LABELS,
+        alias="labels",
+        max_length=MOST_CATEGORIES,
+        description='What categories mean, where their codes do not say it: {"1": employed, "2": unemployed}.',
+    )
+    source: Text | None = Field(
+        default=None, description="Where its categories, bounds and bins are publicly known from: a questionnaire, an address."
+    )
+    why: Text | None = Field(default=None, description="The reason for its categories or bins.")
 
     @model_validator(mode="before")
     @classmethod
@@ -56,11 +96,18 @@ class AttributeBase(Strict):
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """What is read as it stands is written, and hashed, as before there were other ways."""
-        return {name: value for name, value in plain(self).items() if name not in READING or value}
+        said = {type(self).model_fields[name].alias or name: value for name, value in plain(self).items()}
+        return without_silence(said, *READING, *SHAPES, *WORDS)
 
     def __hash__(self) -> int:
-        """By all that can be hashed; what cannot, recode, is left to comparison."""
-        return hash(tuple(getattr(self, name) for name in type(self).model_fields if name != "recode"))
+        """By all that can be hashed; dictionaries are left to comparison."""
+        return hash(tuple(value for name in type(self).model_fields if not isinstance(value := getattr(self, name), dict)))
+
+    @model_validator(mode="after")
+    def _labels_have_categories(self) -> Self:
+        if self.label_texts:
+            must_be_categories(self.label_texts, self.labels, self.name)
+        return self
 
     def _meanings(self) -> dict[str, str | None]:
         """What values of the file mean; None is missing. Each means one thing."""
@@ -75,16 +122,6 @@ class AttributeBase(Strict):
         """The attribute of synthetic records, which have nothing left to be read in another way."""
         plain = {name: type(self).model_fields[name].default for name in READING if name in type(self).model_fields}
         return self.model_copy(update=plain)
-
-    @field_validator("name")
-    @classmethod
-    def _usable_name(cls, name: str) -> str:
-        if not _NAME.fullmatch(name) or name != name.strip() or invisible(name) is not None:
-            raise ValueError(
-                f"{name!r} cannot name an attribute: begin with a letter; no quotes, semicolons, line breaks or "
-                "characters that cannot be seen"
-            )
-        return name
 
     @property
     def binned(self) -> bool:
@@ -114,3 +151,14 @@ class AttributeBase(Strict):
     def labels(self) -> tuple[str, ...]:
         """One readable label per category code."""
         return (*self.present_labels, *(("(missing)",) if self.missing == "category" else ()))
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What each category code means by the labels that are given; empty where its category says it."""
+        return tuple(self.label_texts.get(label, "") for label in self.labels)
+
+    @property
+    def shown_labels(self) -> tuple[str, ...]:
+        """One per category code: what it is called and, where that is said, what it means."""
+        said = zip(self.labels, self.meanings, strict=True)
+        return tuple(f"{label} · {meaning}" if meaning else label for label, meaning in said)

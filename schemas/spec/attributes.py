@@ -13,7 +13,8 @@ from pydantic import (
 )
 
 from schemas.spec.attribute_base import MOST_CATEGORIES, READING, AttributeBase
-from schemas.spec.ranged import DateAttribute, Integer, Numeric
+from schemas.spec.moments import DateAttribute, TimeAttribute
+from schemas.spec.numbers import Integer, Numeric
 from schemas.spec.values import EPOCH, Label, as_date
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Numeric",
     "Ordinal",
     "Ranged",
+    "TimeAttribute",
     "as_date",
 ]
 
@@ -88,5 +90,5 @@ class Ordinal(_Named):
 
 
 Named = Categorical | Ordinal
-Ranged = Integer | Numeric | DateAttribute
+Ranged = Integer | Numeric | DateAttribute | TimeAttribute
 Attribute = Annotated[Named | Ranged, Field(discriminator="kind")]

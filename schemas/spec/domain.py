@@ -13,15 +13,18 @@ from pydantic import (
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
 from schemas.names import NAME
 from schemas.spec import yaml
-from schemas.spec.attributes import EPOCH, READING, Attribute, DateAttribute, Integer, Named, as_date
+from schemas.spec.attributes import Attribute
+from schemas.spec.derived import Derived, Following
+from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
+from schemas.spec.public_tables import with_tables
 from schemas.spec.reading import PLAIN_CSV, Csv
+from schemas.spec.rules import Comparison, Never, Rule, codes_of_value, compared, comparison, must_not_circle, some_of
 from schemas.spec.yaml import Strict, problem_at
 
 NO_NAMES: dict[str, str] = {}
@@ -79,21 +82,6 @@ class Unit(Strict):
         return {name: value for name, value in plain(self).items() if name != "exactly" or value}
 
 
-class Rule(Strict):
-    """A structural zero: no record has all these categories together."""
-
-    never: dict[str, Any] = Field(
-        description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}."
-    )
-
-    @field_validator("never")
-    @classmethod
-    def _not_empty(cls, never: dict[str, Any]) -> dict[str, Any]:
-        if not never:
-            raise ValueError("a rule names at least one attribute")
-        return never
-
-
 class Domain(Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
@@ -113,6 +101,11 @@ class Domain(Strict):
         max_length=1000,
         description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
     )
+    derived: tuple[Derived, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Attributes that follow from others by a public table: free of charge, added to synthetic rows at the end.",
+    )
     ignore: tuple[str, ...] = Field(
         default=(), max_length=2000, description="Columns of the source that are not read, such as [interviewer, note]."
     )
@@ -120,31 +113,56 @@ class Domain(Strict):
         default=NO_NAMES, max_length=1000, description="What columns of the source are called here: {AGE_R: age}."
     )
     csv: Csv = Field(default=PLAIN_CSV, description="How CSV files are written, where not with commas, points and UTF-8.")
+    title: Title | None = Field(default=None, description="What the data are called, for people: Structure of Earnings 2026.")
+    description: Text | None = Field(default=None, description="What they are about: who, what, when.")
+    publisher: Title | None = Field(default=None, description="Who publishes releases of them: the agency's name.")
+    contact: Title | None = Field(default=None, description="Whom to ask about them: an e-mail address, or a page.")
+    licence: Licence | None = Field(
+        default=None, description="Under which releases may be used: an SPDX identifier such as CC-BY-4.0, or an address."
+    )
+    source: Text | None = Field(default=None, description="Where what stands in this file is publicly known from.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = self.names
         first: dict[str, str] = {}
-        for place, name in enumerate(names):
+        entries = [*(("attributes", place, name) for place, name in enumerate(names))]
+        entries += [("derived", place, each.name) for place, each in enumerate(self.derived)]
+        for key, place, name in entries:
             if first.setdefault(_alike(name), name) is not name:
                 text = f"{first[_alike(name)]!r} stands twice (upper and lower case count as the same)"
-                raise problem_at(("attributes", place), text)
+                raise problem_at((key, place), text)
         if self.unit.column is not None and self.unit.column in names:
             raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
         self._must_name_columns()
+        assert self.followings is not None  # each follows from an attribute, for all of its categories
         for number, rule in enumerate(self.rules):
             try:
-                self._forbidden(rule)
+                self._zeros(rule)
             except ValueError as error:
                 raise problem_at(("rules", number), str(error)) from None
+        must_not_circle(self.comparisons, self.names)
         return self
+
+    @cached_property
+    def followings(self) -> tuple[Following, ...]:
+        """Every derived attribute, and what it is for each category of the one from which it follows."""
+        return tuple(self._following(number, each) for number, each in enumerate(self.derived))
+
+    def _following(self, number: int, each: Derived) -> Following:
+        try:
+            if each.name == self.unit.column:
+                raise ValueError(f"{each.name!r} says whose row it is: it cannot be released")
+            return each.following(self.index(each.from_), self.attributes[self.index(each.from_)])
+        except ValueError as error:
+            raise problem_at(("derived", number), str(error)) from None
 
     def _must_name_columns(self) -> None:
         """Every column of the source means one thing."""
         for column, name in self.rename.items():
             if name not in self.names:
                 near = difflib.get_close_matches(name, self.names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {_some(self.names)}"
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {some_of(self.names)}"
                 raise problem_at(("rename", column), f"there is no attribute {name!r}; {hint}")
             if column in (*self.ignore, *self.names, self.unit.column):
                 raise problem_at(("rename", column), f"{column!r} is ignored, an attribute or the unit's column already")
@@ -153,22 +171,17 @@ class Domain(Strict):
         if wanted := next((name for name in self.ignore if name in (*self.names, self.unit.column)), None):
             raise problem_at(("ignore",), f"{wanted!r} is an attribute, or says whose row it is: it cannot be ignored")
 
-    @property
-    def reads_otherwise(self) -> bool:
-        """Whether files write something in another way than the domain means it."""
-        keys = {key for attribute in self.attributes for key in READING if getattr(attribute, key, None)}
-        return bool(self.ignore or self.rename or self.csv != PLAIN_CSV or keys)
-
     def as_published(self) -> Domain:
         """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""
         attributes = tuple(attribute.as_published() for attribute in self.attributes)
-        plain = {"unit": Unit(), "ignore": (), "rename": {}, "csv": PLAIN_CSV, "attributes": attributes}
+        ignored = tuple(each.name for each in self.derived)  # what follows is not counted in sets either
+        plain = {"unit": Unit(), "ignore": ignored, "rename": {}, "csv": PLAIN_CSV, "attributes": attributes}
         return self.model_copy(update=plain)
 
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
-        return {name: value for name, value in plain(self).items() if name not in ("ignore", "rename", "csv") or value}
+        return without_silence(plain(self), "derived", "ignore", "rename", "csv", *WORDS)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -185,17 +198,31 @@ class Domain(Strict):
         return math.prod(self.sizes)
 
     @cached_property
-    def forbidden(self) -> tuple[dict[int, tuple[int, ...]], ...]:
-        """Each rule as {attribute index: category codes that may not all meet}."""
-        return tuple(self._forbidden(rule) for rule in self.rules)
+    def zeros(self) -> tuple[Never | Comparison, ...]:
+        """Each rule by the codes of its attributes."""
+        return tuple(self._zeros(rule) for rule in self.rules)
 
-    def _forbidden(self, rule: Rule) -> dict[int, tuple[int, ...]]:
-        return self.codes(rule.never)
+    @property
+    def forbidden(self) -> tuple[dict[int, tuple[int, ...]], ...]:
+        """Each `never` as {attribute index: category codes that may not all meet}."""
+        return tuple(zero.codes for zero in self.zeros if isinstance(zero, Never))
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Each `always`."""
+        return tuple(zero for zero in self.zeros if isinstance(zero, Comparison))
+
+    def _zeros(self, rule: Rule) -> Never | Comparison:
+        if rule.never is not None:
+            return Never(self.codes(rule.never))
+        assert rule.always is not None
+        first, relation, second = compared(rule.always, self.names)
+        return comparison(self.attributes, self.index(first), relation, self.index(second))
 
     def codes(self, said: dict[str, Any]) -> dict[int, tuple[int, ...]]:
         """{attribute index: category codes} of what is said of attributes, by name: values as a rule writes them."""
         places = {self.index(name): value for name, value in said.items()}
-        return {place: _codes(self.attributes[place], value) for place, value in places.items()}
+        return {place: codes_of_value(self.attributes[place], value) for place, value in places.items()}
 
     def index(self, name: str) -> int:
         if name not in self._places:
@@ -216,53 +243,5 @@ def _alike(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
-def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
-    """Category codes of what a rule says: a value, a list of values, null (missing), or {from: a, below: b}."""
-    name = attribute.name
-    if isinstance(value, tuple | list):
-        if not value:
-            raise ValueError(f"{name}: the list names no category; name one, or leave {name} out")
-        return tuple(sorted({code for part in value for code in _codes(attribute, part)}))
-    if value is None:
-        if attribute.missing_code is None:
-            raise ValueError(f"{name} has no missing category; say missing: category or leave null out of the rule")
-        return (attribute.missing_code,)
-    if isinstance(value, dict):
-        return _range(attribute, value)
-    if isinstance(attribute, Named):
-        if value not in attribute.code_of:
-            raise ValueError(f"{name} has no category {value!r}; it has {_some(attribute.categories)}")
-        return (attribute.code_of[value],)
-    if attribute.binned or not isinstance(attribute, Integer) or isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name}: write a range on bin edges in a rule, such as {{from: a, below: b}}")
-    return _range(attribute, {"from": value, "below": value + 1})
-
-
-def _range(attribute: Attribute, value: dict[str, Any]) -> tuple[int, ...]:
-    if isinstance(attribute, Named) or not value or set(value) - {"from", "below"}:
-        raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers and dates")
-    bins = attribute.code_of
-    ends = {key: bins.get(_end(attribute, end)) for key, end in value.items()}
-    first, past = ends.get("from", 0), ends.get("below", len(bins) - 1)
-    if first is None or past is None or first >= past:
-        raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {_some(attribute.labels)}")
-    return tuple(range(first, past))
-
-
-def _end(attribute: Attribute, end: Any) -> float:
-    """Where a rule's range begins or ends, as the attribute's edges are written."""
-    wanted = "a date written 2000-01-31" if isinstance(attribute, DateAttribute) else "a number"
-    try:
-        if not isinstance(end, bool):
-            return (as_date(end) - EPOCH).days if isinstance(attribute, DateAttribute) else float(end)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"{attribute.name}: a rule's range begins and ends with {wanted}, not {end!r}; leave an open end out")
-
-
-def _some(labels: tuple[str, ...]) -> str:
-    return ", ".join(labels[:8]) + (f", … ({len(labels)} in all)" if len(labels) > 8 else "")
-
-
 def load_domain(path: Path | str) -> Domain:
-    return yaml.validate(Domain, yaml.read(path))
+    return yaml.validate(Domain, with_tables(yaml.read(path), Path(path).parent))

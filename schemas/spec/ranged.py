@@ -1,26 +1,23 @@
-"""Attributes that are numbers or days between two public bounds, in bins."""
+"""What attributes of numbers, days and times of day have: values between two public bounds, in bins.
+
+Some values may have categories of their own beside the bins (spikes), and there may be one for all values above the bounds.
+Codes follow the values: a spike at a bin's first value stands before the bin, one inside it behind it, the open end last.
+"""
 
 from __future__ import annotations
 
-import datetime
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from schemas.spec.attribute_base import MOST_CATEGORIES, AttributeBase
-from schemas.spec.reading import day_format
-from schemas.spec.values import EPOCH, Date, Number
 
 
-class _Ranged(AttributeBase):
+class RangedBase(AttributeBase):
     """Values between two public bounds, in bins [edge_i, edge_i+1); the last bin holds the upper bound too."""
 
     outside: Literal["forbid", "clamp"] = Field(
@@ -38,7 +35,7 @@ class _Ranged(AttributeBase):
     @model_validator(mode="after")
     def _edges_or_bins(self) -> Self:
         low, high = self.bounds
-        if not low <= high or (low == high and not isinstance(self, Integer)):
+        if not low <= high or (low == high and self.kind != "integer"):
             raise ValueError(f"{self.name}: bounds must be [low, high] with low below high, not [{low}, {high}]")
         if self.edges is not None and self.bins is not None:
             raise ValueError(f"{self.name}: give bins or edges, not both")
@@ -89,131 +86,141 @@ class _Ranged(AttributeBase):
     def _edge_values(self) -> np.ndarray: ...
 
     @property
+    def spikes(self) -> tuple[float, ...]:
+        """Values that have categories of their own beside the bins."""
+        return ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a category for all values above the bounds."""
+        return False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers: of days, of minutes, or as they are."""
+        return self.kind != "numeric"
+
+    @property
+    def step(self) -> float | None:
+        """Of which synthetic values are multiples; none: they may be any number."""
+        return 1.0 if self.is_whole else None
+
+    @property
+    def highest(self) -> float:
+        """The highest value within the bounds."""
+        return float(self.edge_values[-1]) - self.is_whole
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether categories are the bins alone, and nothing is known of values in them."""
+        return True
+
+    @property
     def present(self) -> int:
-        return len(self.edge_values) - 1
+        return len(self.edge_values) - 1 + len(self.spikes) + self.is_open
+
+    @property
+    def layout(self) -> Layout:
+        return _layout(self)
+
+    @abstractmethod
+    def _bin_labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def present_labels(self) -> tuple[str, ...]:
+        bins = self._bin_labels()
+        if not self.spikes and not self.is_open:
+            return bins
+        labels = dict(zip(self.layout.bin_code.tolist(), bins, strict=True))
+        labels |= dict(zip(self.layout.spike_code.tolist(), (f"{v:.12g}" for v in self.layout.spike), strict=True))
+        labels |= {self.present - 1: f"> {self.highest:.12g}"} if self.is_open else {}
+        return tuple(labels[code] for code in range(self.present))
 
     @cached_property
     def code_of(self) -> dict[float, int]:
-        """The code of the bin that begins at each edge; at the last edge none begins, and its code is one past them."""
-        return {edge: code for code, edge in enumerate(self.edge_values.tolist())}
+        """The first code whose values reach each edge, or one past all of them."""
+        layout = self.layout
+        spikes = dict(zip(layout.spike.tolist(), layout.spike_code.tolist(), strict=True))
+        codes = [*layout.bin_code.tolist(), self.present - self.is_open]
+        return {edge: spikes.get(edge, code) for edge, code in zip(self.edge_values.tolist(), codes, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which code each bin and each spike has, between which values a code's values lie, and which there are in each bin."""
+
+    bin_code: np.ndarray
+    spike: np.ndarray  # increasing
+    spike_code: np.ndarray
+    spike_bin: np.ndarray  # the bin in which each spike would lie
+    low: np.ndarray  # one per code
+    high: np.ndarray  # infinite for the open end
+    first: np.ndarray  # of each bin: its least multiple of `step`, divided by it; empty where values are no multiples
+    number: np.ndarray  # of its multiples, the spikes left out
+    hole: np.ndarray  # of each spike that is a multiple: divided by the step, increasing
+    hole_bin: np.ndarray
 
 
 @lru_cache(maxsize=4096)
-def _edges(attribute: _Ranged) -> np.ndarray:
+def _edges(attribute: RangedBase) -> np.ndarray:
     return attribute._edge_values()  # not kept in the model: an array there would break comparison
 
 
-class Numeric(_Ranged):
-    kind: Literal["numeric"] = Field(description="Numbers, in bins: `bins` or `edges` is needed.")
-    bounds: tuple[Number, Number] = Field(description="Lowest and highest value that may occur, from public knowledge.")
-    edges: tuple[Number, ...] | None = Field(
-        default=None, description="Where bins begin, and where the last one ends; the first and last are the bounds."
-    )
-
-    @model_validator(mode="after")
-    def _bins_given(self) -> Self:
-        if self.bins is None and self.edges is None:
-            raise ValueError(f"{self.name}: a numeric attribute needs bins (a number of them) or edges")
-        if len(set(self.edge_values.tolist())) < len(self.edge_values):
-            raise ValueError(f"{self.name}: {self.bins} bins do not fit between the bounds; give fewer")
-        return self
-
-    @property
-    def binned(self) -> bool:
-        return True
-
-    def _edge_values(self) -> np.ndarray:
-        return np.array(self.edges) if self.edges else np.linspace(*self.bounds, (self.bins or 1) + 1)
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        shown = [f"{edge:.12g}" for edge in self.edge_values]
-        ends = [")"] * (len(shown) - 2) + ["]"]
-        return tuple(f"[{a}, {b}{end}" for a, b, end in zip(shown, shown[1:], ends, strict=False))
+@lru_cache(maxsize=4096)
+def _layout(attribute: RangedBase) -> Layout:
+    edges, spike = attribute.edge_values, np.array(sorted(attribute.spikes), dtype=float)
+    bins = len(edges) - 1
+    home = np.clip(np.searchsorted(edges, spike, side="right") - 1, 0, bins - 1)
+    part = np.where(spike == edges[home], 0, 2)  # before its bin, or behind it
+    order = np.lexsort((np.append(edges[:-1], spike), np.append(np.ones(bins), part), np.append(np.arange(bins), home)))
+    code = np.empty(len(order), dtype=np.int64)
+    code[order] = np.arange(len(order))
+    low, high = np.empty(attribute.present), np.full(attribute.present, np.inf)
+    low[code[:bins]], high[code[:bins]] = _ends(attribute, home[part == 0])
+    low[code[bins:]] = high[code[bins:]] = spike
+    if attribute.is_open:
+        low[-1] = attribute.highest + 1 if attribute.is_whole else np.nextafter(attribute.highest, np.inf)
+    return Layout(code[:bins], spike, code[bins:], home, low, high, *_multiples_in(attribute, spike, home))
 
 
-class Integer(_Ranged):
-    """Whole numbers; one category each unless bins or edges say otherwise. Edges are the first number of each bin."""
-
-    kind: Literal["integer"] = Field(description="Whole numbers; one category each unless `bins` or `edges` is given.")
-    bounds: tuple[int, int] = Field(description="Lowest and highest whole number that may occur, from public knowledge.")
-    edges: tuple[int, ...] | None = Field(
-        default=None, description="The first whole number of each bin, then the upper bound, which the last bin holds."
-    )
-
-    @field_validator("bounds", "edges")
-    @classmethod
-    def _representable(cls, numbers: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        if numbers is not None and max(map(abs, numbers), default=0) > 2**53:
-            raise ValueError("whole numbers beyond 2^53 are not supported")
-        return numbers
-
-    @model_validator(mode="after")
-    def _few_enough(self) -> Self:
-        numbers = self.bounds[1] - self.bounds[0] + 1
-        if self.bins is not None and self.bins > numbers:
-            raise ValueError(f"{self.name}: {self.bins} bins for {numbers} whole numbers; give fewer")
-        return self
-
-    @property
-    def binned(self) -> bool:
-        return bool(self.bins or self.edges)
-
-    def _edge_values(self) -> np.ndarray:
-        """First number of each bin, then one past the upper bound."""
-        low, high = self.bounds
-        if self.edges:
-            return np.array([*self.edges[:-1], high + 1])
-        count = self.bins or high - low + 1
-        if count > MOST_CATEGORIES:
-            return np.arange(MOST_CATEGORIES + 2)  # refused by _edges_or_bins, without allocating the range
-        return low + (np.arange(count + 1) * (high + 1 - low)) // count
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        first, last = self.edge_values[:-1].tolist(), (self.edge_values[1:] - 1).tolist()
-        return tuple(str(a) if a == b else f"{a}–{b}" for a, b in zip(first, last, strict=True))
+def _ends(attribute: RangedBase, after_spike: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest value of each bin; those that begin with a spike begin behind it."""
+    low, high = attribute.edge_values[:-1].astype(float), attribute.edge_values[1:].astype(float)
+    if attribute.is_whole:
+        low[after_spike] += 1
+        return low, high - 1
+    low[after_spike] = np.nextafter(low[after_spike], np.inf)
+    high[:-1] = np.nextafter(high[:-1], -np.inf)
+    return low, high
 
 
-class DateAttribute(_Ranged):
-    """Days; bins by number or by edges (the first day of each bin, the last edge being the upper bound)."""
+def _multiples_in(attribute: RangedBase, spike: np.ndarray, home: np.ndarray) -> tuple[np.ndarray, ...]:
+    if (step := attribute.step) is None:
+        return (np.empty(0),) * 4
+    first = reaching(attribute.edge_values.astype(float), step)
+    if not attribute.is_whole:
+        first[-1] = reaching(np.nextafter(attribute.edge_values[-1:], np.inf), step)[0]  # the last bin holds the upper bound
+    place = reaching(spike, step)
+    held = multiple(place, step) == spike
+    number = np.diff(first) - np.bincount(home[held], minlength=len(first) - 1)
+    return first[:-1].astype(np.int64), number.astype(np.int64), place[held].astype(np.int64), home[held]
 
-    kind: Literal["date"] = Field(description="Days; one category each unless `bins` or `edges` is given.")
-    bounds: tuple[Date, Date] = Field(description="First and last day that may occur, from public knowledge.")
-    edges: tuple[Date, ...] | None = Field(
-        default=None, description="The first day of each bin, then the upper bound, which the last bin holds."
-    )
-    format: Annotated[str, AfterValidator(day_format)] | None = Field(
-        default=None, description="How text says a day, such as `%d.%m.%Y`; otherwise 2000-01-31. A time of day is dropped."
-    )
 
-    def _number_in(self, text: str) -> float | None:
-        try:
-            return float((datetime.date.fromisoformat(text) - EPOCH).days)
-        except ValueError:
-            return None
+def multiple(of: np.ndarray, step: float) -> np.ndarray:
+    """So many steps, as near to the decimal as a float comes.
 
-    @model_validator(mode="after")
-    def _few_enough(self) -> Self:
-        days = (self.bounds[1] - self.bounds[0]).days + 1
-        if self.bins is not None and self.bins > days:
-            raise ValueError(f"{self.name}: {self.bins} bins for {days} days; give fewer")
-        return self
+    >>> multiple(np.array([3]), 0.1).tolist(), multiple(np.array([3]), 2.5).tolist()
+    ([0.3], [7.5])
+    """
+    parts = round(1 / step)
+    is_part = parts > 1 and abs(parts * step - 1) < 1e-9
+    found: np.ndarray = of / parts if is_part else of * step
+    return found
 
-    @property
-    def binned(self) -> bool:
-        return bool(self.bins or self.edges)
 
-    def _edge_values(self) -> np.ndarray:
-        """Days since 1970-01-01: the first of each bin, then one past the upper bound."""
-        low, high = ((bound - EPOCH).days for bound in self.bounds)
-        if self.edges:
-            return np.array([*((edge - EPOCH).days for edge in self.edges[:-1]), high + 1])
-        count = self.bins or high - low + 1
-        return low + (np.arange(count + 1) * (high + 1 - low)) // count
-
-    @property
-    def present_labels(self) -> tuple[str, ...]:
-        days = [(EPOCH + datetime.timedelta(days=int(d))).isoformat() for d in self.edge_values[:-1]]
-        ends = [(EPOCH + datetime.timedelta(days=int(d) - 1)).isoformat() for d in self.edge_values[1:]]
-        return tuple(a if a == b else f"{a}…{b}" for a, b in zip(days, ends, strict=True))
+def reaching(values: np.ndarray, step: float) -> np.ndarray:
+    """The least number of steps that reaches each value."""
+    steps = np.rint(values / step)
+    steps += multiple(steps, step) < values
+    steps -= multiple(steps - 1, step) >= values
+    return steps

@@ -16,6 +16,7 @@ from schemas.spec.yaml import Strict
 
 MOST_VALUES = 10_000  # that stand for others, of one attribute
 NO_VALUES: dict[str, str | None] = {}
+CLOCK = r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9](?:\.[0-9]+)?)?"  # a time of day as text: its hour and minute
 _DIRECTIVES = re.compile(r"%(.)")
 
 
@@ -55,6 +56,16 @@ def day_format(written: str) -> str:
     found = sorted(_DIRECTIVES.findall(written))
     if not set(found) <= set("dmYHMS") or not {"d", "m", "Y"} <= set(found) or len(set(found)) < len(found):
         raise ValueError(f"{written!r} is no form of a date: write %d, %m and %Y once each, such as %d.%m.%Y (and %H:%M:%S)")
+    return written
+
+
+def time_format(written: str) -> str:
+    """A pattern that says hour and minute, each once."""
+    found = sorted(_DIRECTIVES.findall(written))
+    if found not in (["H", "M"], ["H", "M", "S"], ["I", "M", "p"], ["I", "M", "S", "p"]):
+        raise ValueError(
+            f"{written!r} is no form of a time of day: write %H and %M once each, such as %H:%M or %H.%M.%S (or %I:%M %p)"
+        )
     return written
 
 

@@ -14,6 +14,7 @@ from schemas.amounts import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import KeyRefused, SpecError
 from schemas.names import NAME
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
+from schemas.spec.described import Text, Title, without_silence
 from schemas.spec.domain import Domain, Name
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
 from schemas.spec.yaml import Strict
@@ -140,6 +141,10 @@ class ReleaseSpec(Strict):
     formats: tuple[str, ...] = Field(
         default=("parquet",), description="Formats of the synthetic sets; `parquet` always, `csv` may be added."
     )
+    title: Title | None = Field(
+        default=None, description="The heading of the release's page: Wages, fourth quarter of {year}. May hold a period."
+    )
+    description: Text | None = Field(default=None, description="What the release is for, on its page. May hold a period.")
 
     @field_validator("name")
     @classmethod
@@ -166,8 +171,8 @@ class ReleaseSpec(Strict):
 
     @model_serializer(mode="wrap")
     def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A spec without analyses is written, and hashed, as before there were any."""
-        return {name: value for name, value in said(self).items() if name != "analyses" or value}
+        """A spec without analyses or words is written, and hashed, as before there were any."""
+        return without_silence(said(self), "analyses", "title", "description")
 
 
 class Release(Strict):

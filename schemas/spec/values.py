@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import unicodedata
 from decimal import Decimal
 from typing import Annotated, Any
@@ -10,6 +11,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 EPOCH = datetime.date(1970, 1, 1)
+DAY = 24 * 60  # minutes
+_TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
 _JOINERS = "\u200c\u200d"  # format characters that are part of writing, in Persian, Hindi or a family of emoji
 
 
@@ -49,6 +52,23 @@ def as_date(value: Any) -> datetime.date:
         raise ValueError(f"must be a date written 2000-01-31, not {value!r}") from None
 
 
+def minutes_of(time: str) -> int:
+    """Minutes since midnight; 24:00 is where the day ends.
+
+    >>> minutes_of("08:30"), minutes_of("24:00")
+    (510, 1440)
+    """
+    found = _TIME.fullmatch(time) if isinstance(time, str) else None
+    if found is None:
+        raise ValueError(f"must be a time of day written 08:30, not {time!r}")
+    return 60 * int(time[:2]) + int(time[3:])
+
+
+def as_time(value: Any) -> str:
+    minutes_of(value)
+    return str(value)
+
+
 def missing_policy(policy: Any) -> Any:
     if policy not in ("forbid", "category"):
         raise ValueError(f'is forbid, category, or a list of values that mean missing such as [-9, "NA"]; not {policy!r}')
@@ -58,3 +78,4 @@ def missing_policy(policy: Any) -> Any:
 Label = Annotated[str, BeforeValidator(_plain_label)]
 Number = Annotated[float, BeforeValidator(_number)]
 Date = Annotated[datetime.date, BeforeValidator(as_date)]
+TimeOfDay = Annotated[str, BeforeValidator(as_time)]

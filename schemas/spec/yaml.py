@@ -99,19 +99,24 @@ class Document:
 
 def read(path: Path | str) -> Document:
     """The document in a file; every way it can fail is a SpecError that names the file."""
-    path = Path(path)
+    return parse(read_text(Path(path), LARGEST_SPEC), str(path))
+
+
+def read_text(path: Path, largest: int, place: str = "") -> str:
+    """A small file of UTF-8 text; `place` says who names it."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         with path.open("rb") as file:
-            content = file.read(LARGEST_SPEC + 1)
-        if len(content) > LARGEST_SPEC:
-            raise SpecError(f"{path} is larger than {LARGEST_SPEC:,} bytes; a spec is a small text file.")
-        return parse(content.decode("utf-8-sig"), str(path))
+            content = file.read(largest + 1)
+        if len(content) > largest:
+            raise SpecError(f"{place}{path} is larger than {largest:,} bytes; a spec is a small text file.")
+        return content.decode("utf-8-sig")
     except (OSError, ValueError) as error:  # of a path with NUL, a ValueError
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         reason = "a path holds no NUL character" if "\0" in str(path) else reason
-        raise SpecError(f"cannot read {_shown(path)}: {reason}. Give the path of a YAML file.") from None
+        what = "a CSV file" if place else "a YAML file"
+        raise SpecError(f"{place}cannot read {_shown(path)}: {reason}. Give the path of {what}.") from None
 
 
 def _shown(path: Path) -> str:

@@ -13,6 +13,7 @@ from schemas.plan import Analysis
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.questions import factors_of, model_of, names_in
+from steps_engine.domain.values import moments
 from steps_engine.evaluation.regression import MOST_COEFFICIENTS, variables
 from steps_engine.inference.contrasts import interaction
 
@@ -36,15 +37,14 @@ class Term:
 
 
 def values_of(analysis: Analysis, attribute: Attribute) -> pd.Series:
-    """One per category that is not missing: its label, or of a number that is not said to be C(…) the middle of its bin."""
+    """One per category that is not missing: its label, or of a number that is not said to be C(…) the mean of its bin."""
 
     import pandas as pd
 
     if isinstance(attribute, Named) or attribute.name in factors_of(analysis):
         labels = attribute.present_labels
         return pd.Series(pd.Categorical(labels, categories=labels))
-    edges = attribute.edge_values
-    return pd.Series((edges[:-1] + edges[1:] - (attribute.kind != "numeric")) / 2)
+    return pd.Series(moments(attribute)[0])
 
 
 def terms_over(analysis: Analysis, domain: Domain) -> tuple[tuple[str, ...], list[Term]]:

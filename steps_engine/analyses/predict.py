@@ -21,6 +21,7 @@ from steps_engine.analyses.design import Term, terms_over, values_of
 from steps_engine.analyses.measured import Measured, Names, parts
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of
+from steps_engine.domain.values import moments
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
 CURVATURE = 4.0  # of a logistic model at p = ½: 1 / (p(1 − p))
@@ -143,9 +144,7 @@ def _outcome_variance(analysis: Analysis, attribute: Attribute) -> tuple[float, 
     """Of a balanced outcome: between its categories, and within its bins."""
     if isinstance(attribute, Named):
         return 0.25, 0.0
-    widths = np.diff(attribute.edge_values)
-    inside = widths**2 - (0.0 if attribute.kind == "numeric" else 1.0)
-    return float(np.var(values_of(analysis, attribute))), float(inside.mean()) / 12
+    return float(np.var(values_of(analysis, attribute))), float(moments(attribute)[1].mean()) / 12
 
 
 def _present(domain: Domain, name: str) -> float:

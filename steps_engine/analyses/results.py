@@ -19,7 +19,7 @@ from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import factors_of, model_of
-from steps_engine.domain.records import codes_of
+from steps_engine.domain.records import codes_of, numbers_in
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
 
@@ -121,8 +121,7 @@ def frame_of(analysis: Analysis, domain: Domain, records: pa.Table, codes: np.nd
             present = np.where(codes[:, j] < attribute.present, codes[:, j], -1)
             columns[name] = pd.Series(pd.Categorical.from_codes(present, pd.Index(attribute.present_labels)))
         else:
-            numbers = records[name].cast(pa.int32()) if attribute.kind == "date" else records[name]
-            columns[name] = pd.Series(numbers.cast(pa.float64(), safe=False).to_numpy())
+            columns[name] = pd.Series(numbers_in(records[name], attribute).astype(float))  # rows without a value are not kept
     return pd.DataFrame(columns)[kept]
 
 

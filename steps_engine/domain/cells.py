@@ -10,6 +10,7 @@ import numpy as np
 
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
+from steps_engine.domain.rules import allowed_pairs
 
 LARGEST_COMPONENT = 10**7  # combinations of the attributes that a chain of rules ties together
 
@@ -41,9 +42,9 @@ class Space:
     @cached_property
     def components(self) -> tuple[Component, ...]:
         groups: list[set[int]] = []
-        for rule in self.domain.forbidden:
-            tied = [group for group in groups if group & rule.keys()]
-            groups = [group for group in groups if not group & rule.keys()] + [set(rule).union(*tied)]
+        for zero in self.domain.zeros:
+            tied = [group for group in groups if group & set(zero.places)]
+            groups = [group for group in groups if not group & set(zero.places)] + [set(zero.places).union(*tied)]
         return tuple(self._component(tuple(sorted(group))) for group in groups)
 
     def _component(self, attributes: tuple[int, ...]) -> Component:
@@ -59,6 +60,11 @@ class Space:
             if rule.keys() <= set(attributes):
                 breaks = (rule.get(j, range(size)) for j, size in zip(attributes, shape, strict=True))
                 allowed[np.ix_(*(np.fromiter(codes, dtype=np.intp) for codes in breaks))] = False
+        for compared in self.domain.comparisons:
+            if set(compared.places) <= set(attributes):
+                view = [size if j in compared.places else 1 for j, size in zip(attributes, shape, strict=True)]
+                pairs = allowed_pairs(self.domain, compared)
+                allowed &= (pairs if compared.first < compared.second else pairs.T).reshape(view)
         if not allowed.any():
             raise SpecError("the rules leave no allowed combination of categories; check them against each other.")
         return Component(attributes, allowed)

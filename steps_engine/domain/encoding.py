@@ -10,14 +10,17 @@ import pyarrow as pa
 
 from schemas import tables
 from schemas.errors import DataInvalid
-from schemas.spec.attributes import EPOCH, Attribute, Categorical, DateAttribute, Integer, Numeric, Ordinal
+from schemas.spec.attributes import EPOCH, Attribute, DateAttribute, Named, Ranged, TimeAttribute
 from schemas.spec.domain import Domain, Unit
+from schemas.spec.reading import CLOCK
 from steps_engine import noise
+from steps_engine.domain.records import derived_columns
+from steps_engine.domain.rules import breaking, keep_comparisons
+from steps_engine.domain.values import codes_of_numbers, has_wide_bins, values_of_codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Ranged = Integer | Numeric | DateAttribute
 PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keeps, for data one may look at
 
 
@@ -29,9 +32,10 @@ def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.n
     codes = np.empty((len(frame), len(domain.names)), dtype=np.int32)
     for j, attribute in enumerate(domain.attributes):
         codes[:, j] = encode_column(frame[attribute.name], attribute)
-    for rule, forbidden in zip(domain.rules, domain.forbidden, strict=True):
-        if np.all([np.isin(codes[:, j], values) for j, values in forbidden.items()], axis=0).any():
-            raise DataInvalid(f"some rows break the rule never: {{{', '.join(rule.never)}}}; mend the rows or the rule.")
+    for rule, zero in zip(domain.rules, domain.zeros, strict=True):
+        if breaking(zero, codes).any():
+            said = rule.always or f"never: {{{', '.join(rule.never or ())}}}"
+            raise DataInvalid(f"some rows break the rule {said}; mend the rows or the rule.")
     return codes if domain.unit.column is None else codes[_bounded_rows(frame[domain.unit.column], codes, domain.unit, key)]
 
 
@@ -99,7 +103,7 @@ def _encode_values(values: pd.Series, attribute: Attribute) -> np.ndarray:
     import pandas as pd
 
     texts = pd.Index(values.map(_text).astype(object), dtype=object)
-    if isinstance(attribute, Categorical | Ordinal):
+    if isinstance(attribute, Named):
         places = pd.Index(attribute.code_of_text, dtype=object).get_indexer(texts)
         if (places < 0).any():
             raise DataInvalid(f"{attribute.name} has values that are not among its {attribute.present} categories.")
@@ -126,17 +130,15 @@ def _bins(values: pd.Series, texts: pd.Index, attribute: Ranged) -> np.ndarray:
     for said, meant in attribute.number_of_number.items():
         numbers[~special & (numbers == said)] = np.nan if meant is None else meant
     missing = np.isnan(numbers)
-    low, high = attribute.edge_values[0], attribute.edge_values[-1]
-    top = high if attribute.kind == "numeric" else high - 1
     if attribute.outside == "clamp":
-        numbers = np.clip(numbers, low, top)
-    if not ((numbers >= low) & (numbers <= top) | missing).all():
+        numbers = np.clip(numbers, attribute.edge_values[0], None if attribute.is_open else attribute.highest)
+    numbers[missing] = attribute.edge_values[0]
+    codes = codes_of_numbers(numbers, attribute)
+    if (codes < 0).any():
         raise DataInvalid(f"{attribute.name} has values outside its bounds; widen them or say outside: clamp.")
-    if attribute.kind != "numeric" and not ((numbers == np.floor(numbers)) | missing).all():
+    if attribute.is_whole and (numbers != np.floor(numbers)).any():
         raise DataInvalid(f"{attribute.name} must hold whole numbers; declare it numeric or round it.")
-    numbers[missing] = low
-    code: np.ndarray = np.minimum(np.searchsorted(attribute.edge_values, numbers, side="right") - 1, attribute.present - 1)
-    return np.where(missing, -1 if attribute.missing_code is None else attribute.missing_code, code)
+    return np.where(missing, -1 if attribute.missing_code is None else attribute.missing_code, codes)
 
 
 def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
@@ -146,6 +148,8 @@ def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
         if isinstance(attribute, DateAttribute):
             days = pd.to_datetime(column, format=attribute.format, utc=True).dt.tz_localize(None) - pd.Timestamp(EPOCH)
             return np.floor((days / pd.Timedelta(days=1)).to_numpy(dtype=float, copy=True))
+        if isinstance(attribute, TimeAttribute):
+            return _minutes(column.map(_clock), attribute.format)
         if column.map(lambda value: isinstance(value, bool | np.bool_)).any():
             raise TypeError
         return column.astype("Float64").to_numpy(dtype=float, na_value=np.nan, copy=True)
@@ -153,36 +157,60 @@ def _numbers(column: pd.Series, attribute: Ranged) -> np.ndarray:
         raise DataInvalid(f"{attribute.name} must hold {attribute.kind} values; some cannot be read as such.") from None
 
 
+def _minutes(texts: pd.Series, form: str | None) -> np.ndarray:
+    import pandas as pd
+
+    if form is not None:
+        moments = pd.to_datetime(texts, format=form)
+        return (moments.dt.hour * 60 + moments.dt.minute).to_numpy(dtype=float, copy=True)
+    parts = texts.astype(str).str.extract(rf"^{CLOCK}$")
+    if parts[[0, 1]].isna().any(axis=None):
+        raise ValueError
+    return (parts[0].astype(int) * 60 + parts[1].astype(int)).to_numpy(dtype=float, copy=True)
+
+
+def _clock(value: Any) -> str:
+    """A time of day as text; of a moment its time."""
+    return value.strftime("%H:%M") if hasattr(value, "strftime") else str(value)
+
+
 def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> pa.Table:
     """Category codes as records: labels, and values dealt over their bin."""
     schema = tables.records(domain)
-    cell = _cells(codes) if any(map(_has_wide_bins, domain.attributes)) else None
+    cell = _cells(codes) if any(map(_is_dealt, domain.attributes)) else None
+    numbers = {
+        j: _numbers_of(codes[:, j], attribute, cell, randomness)
+        for j, attribute in enumerate(domain.attributes)
+        if not isinstance(attribute, Named)
+    }
+    keep_comparisons(domain, codes, numbers)
     columns = [
-        _decode_column(codes[:, j], a, cell, randomness).cast(schema.field(j).type) for j, a in enumerate(domain.attributes)
+        _column(codes[:, j], attribute, numbers.get(j)).cast(schema.field(j).type)
+        for j, attribute in enumerate(domain.attributes)
     ]
-    return pa.Table.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays([*columns, *derived_columns(codes, domain)], schema=schema)
 
 
-def _has_wide_bins(attribute: Attribute) -> bool:
-    """Whether some code stands for more than one value."""
-    if isinstance(attribute, Categorical | Ordinal):
-        return False
-    return attribute.kind == "numeric" or bool((np.diff(attribute.edge_values) > 1).any())
+def _is_dealt(attribute: Attribute) -> bool:
+    return not isinstance(attribute, Named) and has_wide_bins(attribute)
 
 
-def _decode_column(code: np.ndarray, attribute: Attribute, cell: np.ndarray | None, randomness: noise.Randomness) -> pa.Array:
+def _numbers_of(code: np.ndarray, attribute: Ranged, cell: np.ndarray | None, randomness: noise.Randomness) -> np.ndarray:
     """`cell` is each row's, given where some attribute has wide bins."""
+    present = np.where(code == attribute.missing_code, 0, code) if attribute.missing_code is not None else code
+    uniform = stratified(cell, randomness) if cell is not None and has_wide_bins(attribute) else None
+    return values_of_codes(present, attribute, uniform)
+
+
+def _column(code: np.ndarray, attribute: Attribute, numbers: np.ndarray | None) -> pa.Array:
     missing = code == attribute.missing_code if attribute.missing_code is not None else np.zeros(len(code), dtype=bool)
-    if isinstance(attribute, Categorical | Ordinal):
+    if isinstance(attribute, Named):
         indices = pa.array(code, pa.int32(), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, pa.array(attribute.categories))
-    bin_ = np.where(missing, 0, code)
-    low, high = attribute.edge_values[bin_], attribute.edge_values[bin_ + 1]
-    within = stratified(cell, randomness) * (high - low) if cell is not None and _has_wide_bins(attribute) else 0
-    if attribute.kind == "numeric":
-        return pa.array(np.minimum(low + within, np.nextafter(high, low)), mask=missing)
-    values = low + np.minimum(within, high - low - 1).astype(np.int64)
-    return pa.array(values.astype(np.int32 if attribute.kind == "date" else np.int64), mask=missing)
+    if not attribute.is_whole:
+        return pa.array(numbers, mask=missing)
+    whole = np.asarray(numbers).astype(np.int32 if attribute.kind == "date" else np.int64)
+    return pa.array(whole * tables.MINUTE if attribute.kind == "time" else whole, mask=missing)
 
 
 def _cells(codes: np.ndarray) -> np.ndarray:

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.spec.attributes import Attribute, Categorical, Ordinal
+from schemas.spec.attributes import Attribute, Named, Ranged
 from schemas.spec.domain import Domain
+from schemas.tables import MINUTE
+from steps_engine.domain.values import codes_of_numbers
 
 
 def codes_of(records: pa.Table, domain: Domain) -> np.ndarray:
@@ -21,13 +23,36 @@ def codes_of(records: pa.Table, domain: Domain) -> np.ndarray:
 def _codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
     """Category codes of a published column, -1 for a value that the domain does not have."""
     missing = -1 if attribute.missing_code is None else attribute.missing_code
-    if isinstance(attribute, Categorical | Ordinal):
+    if isinstance(attribute, Named):
         codes = pc.index_in(column.cast(pa.string()), pa.array(attribute.categories)).fill_null(-1).to_numpy()
     else:
-        kind = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.int32()}[attribute.kind]
-        values = column.cast(kind).fill_null(0).to_numpy()
-        edges = attribute.edge_values
-        top = values <= edges[-1] if attribute.kind == "numeric" else values < edges[-1]
-        codes = np.minimum(np.searchsorted(edges, values, side="right") - 1, attribute.present - 1)
-        codes = np.where((values >= edges[0]) & top, codes, -1)
+        codes = codes_of_numbers(numbers_in(column, attribute), attribute)
     return np.where(column.is_null().to_numpy(), missing, codes)
+
+
+def numbers_in(column: pa.ChunkedArray, attribute: Ranged) -> np.ndarray:
+    """The numbers of a published column, days since 1970 and minutes since midnight; 0 for null."""
+    stored = {"integer": pa.int64(), "numeric": pa.float64(), "date": pa.int32(), "time": pa.int64()}[attribute.kind]
+    numbers: np.ndarray = column.cast(stored).fill_null(0).to_numpy()
+    if attribute.kind == "time":
+        return np.where(numbers % MINUTE == 0, numbers // MINUTE, -1)
+    return numbers
+
+
+def derived_columns(codes: np.ndarray, domain: Domain) -> list[pa.Array]:
+    """What follows from rows of codes by the domain's public tables; null where nothing does."""
+    columns = []
+    for following in domain.followings:
+        follows = pa.array(following.codes, pa.int32()).take(pa.array(codes[:, following.place]))
+        columns.append(pa.DictionaryArray.from_arrays(follows, pa.array(following.categories)))
+    return columns
+
+
+def not_following(records: pa.Table, codes: np.ndarray, domain: Domain) -> list[str]:
+    """The derived attributes that some row has otherwise than its codes say."""
+    found = []
+    for following, column in zip(domain.followings, derived_columns(codes, domain), strict=True):
+        wanted = pa.chunked_array([column.dictionary_decode()]).fill_null("")  # no category is empty
+        if not records[following.derived.name].cast(pa.string()).fill_null("").equals(wanted):
+            found.append(following.derived.name)
+    return found

@@ -22,6 +22,7 @@ from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
+from tasks.publishing.said import about, derived_rows, rule_rows
 from tasks.publishing.templates import template
 from tasks.publishing.verdict import TRUST, trusts, verdict
 
@@ -56,7 +57,11 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
         view=view,
         total=view.total,
         verdict=verdict(view, sum(size > 1 for size in domain.sizes)),
-        margins=list(_margin_views(view.margins, view.total.estimate)),
+        heading=manifest.title or domain.title or manifest.release,
+        about=about(manifest, domain),
+        margins=list(_margin_views(view.margins, domain, view.total.estimate)),
+        rules=rule_rows(domain),
+        derived=derived_rows(domain),
         matrix=pictures.matrix_picture(view.pairs),
         strongest=_strongest(view.pairs),
         tree=pictures.tree_picture(view.tree, view.standard_errors) if view.tree else None,
@@ -76,14 +81,16 @@ def _template() -> jinja2.Template:
     )
 
 
-def _margin_views(found: Sequence[Margin], rows: float) -> Iterator[dict[str, Any]]:
+def _margin_views(found: Sequence[Margin], domain: Domain, rows: float) -> Iterator[dict[str, Any]]:
     """The best measured attribute first, each with how many of its categories can be trusted how far."""
     rows = max(rows, 1.0)
     noise = [float(margin.half.max()) * len(margin.labels) / rows for margin in found]
     for place in np.argsort(noise, kind="stable"):
         words = Counter(trusts(found[place]))
         badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
-        yield {"name": found[place].attribute, "badges": badges, "picture": pictures.margin_picture(found[place])}
+        attribute = domain.attributes[domain.index(found[place].attribute)]
+        picture = pictures.margin_picture(found[place], attribute.shown_labels)
+        yield {"attribute": attribute, "badges": badges, "picture": picture}
 
 
 def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:

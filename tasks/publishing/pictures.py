@@ -18,8 +18,8 @@ EXTRA = 0.34  # of a row, for every further line of a label
 LINE = 24  # letters of a label that stand in one line of a tree
 
 
-def margin_picture(margin: Margin) -> dict[str, Any]:
-    """Bars with 95 % intervals; a band where there are too many categories for bars at a glance. Places in percent."""
+def margin_picture(margin: Margin, labels: Sequence[str] | None = None) -> dict[str, Any]:
+    """Bars with 95 % intervals, a band where there are too many categories; places in percent, `labels` in place of codes."""
     low, high = margin.estimate - margin.half, margin.estimate + margin.half
     top = max(float(high.max()), float(margin.synthetic.max()), 1.0)
     rows = [
@@ -33,7 +33,7 @@ def margin_picture(margin: Margin) -> dict[str, Any]:
             "high": max(float(high[k]), 0.0) / top,
             "synthetic": float(margin.synthetic[k]) / top,
         }
-        for k, (label, word) in enumerate(zip(margin.labels, trusts(margin), strict=True))
+        for k, (label, word) in enumerate(zip(labels or margin.labels, trusts(margin), strict=True))
     ]
     return {"kind": "bars" if len(rows) <= MOST_BARS else "band", "rows": rows, "top": top}
 

@@ -144,20 +144,27 @@ def contents(
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
     files |= listings(view, release.domain) | {bundle.SBOM: bill_of_materials()}
-    files[bundle.PAGE] = make_page(_manifest(plan, files, proof, analyses, seeds), plan, release.domain, view)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(plan, files, proof, analyses, seeds))
+    files[bundle.PAGE] = make_page(_manifest(release, plan, files, proof, analyses, seeds), plan, release.domain, view)
+    files[bundle.MANIFEST] = bundle.manifest_bytes(_manifest(release, plan, files, proof, analyses, seeds))
     files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
     history = history_of(open_ledger(home))
     return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 
 
 def _manifest(
-    plan: Plan, files: dict[str, bytes], proof: LedgerProof, analyses: tuple[AnalysisResult, ...], seeds: Seeds | None
+    release: Release,
+    plan: Plan,
+    files: dict[str, bytes],
+    proof: LedgerProof,
+    analyses: tuple[AnalysisResult, ...],
+    seeds: Seeds | None,
 ) -> Manifest:
-    guarantee = guarantee_of(plan)
+    guarantee, words = guarantee_of(plan), (release.spec.title, release.spec.description)
     return Manifest(
-        format=format_of(guarantee, plan.draws, proof, analyses, seeds),
+        format=format_of(guarantee, plan.draws, proof, analyses, seeds, words),
         release=plan.release,
+        title=release.spec.title,
+        description=release.spec.description,
         population=plan.population,
         made_at=_today(),
         guarantee=guarantee,

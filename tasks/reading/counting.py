@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from schemas import tables
@@ -13,6 +12,7 @@ from schemas.expectations import wanted_columns
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY
+from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import unpacked
 from tasks.reading.persons_sql import bounded_cells, prepare
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query
@@ -62,7 +62,4 @@ def _fits(counts: Counts, domain: Domain) -> bool:
     outside = (column.max(initial=0) >= size for column, size in zip(counts.codes.T, domain.sizes, strict=True))
     if any(outside):
         return False
-    return not any(
-        np.logical_and.reduce([np.isin(counts.codes[:, j], codes) for j, codes in rule.items()]).any()
-        for rule in domain.forbidden
-    )
+    return not any(breaking(zero, counts.codes).any() for zero in domain.zeros)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from schemas.spec.attributes import Attribute, Named, Numeric, Ranged
 from schemas.spec.domain import Domain
+from schemas.spec.rules import Comparison, Never
 from schemas.tables import code_type
 from tasks.reading.sources import Source, literal
 from tasks.reading.values_sql import Column, double, means_missing, value_of
@@ -124,10 +125,17 @@ def unpacked(domain: Domain) -> list[str]:
     ]
 
 
+def breaks(zero: Never | Comparison, codes: list[str]) -> str:
+    """Whether a cell breaks a rule, by the SQL of each attribute's code."""
+    if isinstance(zero, Never):
+        return " AND ".join(f"{codes[j]} IN ({', '.join(map(str, which))})" for j, which in zero.codes.items())
+    first, second = codes[zero.first], codes[zero.second]
+    return f"{first} < {zero.present} AND {second} < {zero.present} AND NOT {first} {zero.relation} {second}"
+
+
 def _clamped(column: Column, attribute: Ranged) -> str:
-    edges, shown = attribute.edge_values, double if column.is_float else int
-    top = edges[-1] if isinstance(attribute, Numeric) else edges[-1] - 1
-    return f"greatest({shown(edges[0])}, least({shown(top)}, v{column.j}))"
+    shown = double if column.is_float else int
+    return f"greatest({shown(attribute.edge_values[0])}, least({shown(attribute.highest)}, v{column.j}))"
 
 
 def _code(column: Column) -> str:
@@ -156,11 +164,30 @@ def _binned(column: Column, attribute: Ranged) -> str:
     absent = f"{column.raw} IS NULL OR isnan(v{j})" if column.is_float else f"{column.raw} IS NULL"
     absent += means_missing(column, attribute)
     cases = [f"WHEN {absent} THEN {missing}", f"WHEN v{j} IS NULL THEN {unreadable}"]
+    if attribute.is_open:
+        if column.is_float and attribute.is_whole:
+            cases.append(f"WHEN v{j} > w{j} AND v{j} <> floor(v{j}) THEN {unreadable}")
+        cases.append(f"WHEN v{j} > w{j} THEN {attribute.present - 1}")
     if attribute.outside == "forbid":
         cases.append(f"WHEN v{j} <> w{j} THEN {outside}")
-    if column.is_float and not isinstance(attribute, Numeric):
+    if column.is_float and attribute.is_whole:
         cases.append(f"WHEN w{j} <> floor(w{j}) THEN {unreadable}")
-    return f"CASE {' '.join(cases)} ELSE {_bin(attribute, j)} END"
+    cases += _spikes(column, attribute)
+    return f"CASE {' '.join(cases)} ELSE {_coded_bin(attribute, j)} END"
+
+
+def _spikes(column: Column, attribute: Ranged) -> list[str]:
+    """The cases of values that have codes of their own; clamped ones too, where a bound is such a value."""
+    shown = double if column.is_float else int
+    found = zip(attribute.layout.spike.tolist(), attribute.layout.spike_code.tolist(), strict=True)
+    return [f"WHEN w{column.j} = {shown(spike)} THEN {code}" for spike, code in found] if attribute.spikes else []
+
+
+def _coded_bin(attribute: Ranged, j: int) -> str:
+    """The code of a bin; where spikes stand between bins it is not the bin's number."""
+    if not attribute.spikes:
+        return _bin(attribute, j)
+    return f"list_extract({attribute.layout.bin_code.tolist()}, ({_bin(attribute, j)})::INTEGER + 1)"
 
 
 def _problem(attribute: Attribute, problem: str) -> int:
@@ -175,12 +202,12 @@ def _bin(attribute: Ranged, j: int) -> str:
     if attribute.edges:
         return _search(f"w{j}", attribute.edge_values[1:-1].tolist(), 0)
     if isinstance(attribute, Numeric):
-        start, step, last = double(attribute.bounds[0]), double(_step(attribute)), attribute.present - 1
+        start, step, last = double(attribute.bounds[0]), double(_step(attribute)), _bins(attribute) - 1
         # Rounding moves the guess by one bin at most; the edges themselves, low + i·step, decide.
         too_high, too_low = f"w{j} < {start} + g{j} * {step}", f"g{j} < {last} AND w{j} >= {start} + (g{j} + 1) * {step}"
         return f"g{j} - ({too_high})::INTEGER + ({too_low})::INTEGER"
     low, past = int(attribute.edge_values[0]), int(attribute.edge_values[-1])
-    count, span = attribute.present, past - low
+    count, span = _bins(attribute), past - low
     offset = f"(w{j} - {low})::BIGINT"
     if count == span:
         return offset
@@ -190,7 +217,7 @@ def _bin(attribute: Ranged, j: int) -> str:
 
 def _guess(attribute: Numeric, j: int) -> str:
     low, step = double(attribute.bounds[0]), double(_step(attribute))
-    return f"least(greatest(floor((w{j} - {low}) / {step}), 0), {attribute.present - 1})::INTEGER"
+    return f"least(greatest(floor((w{j} - {low}) / {step}), 0), {_bins(attribute) - 1})::INTEGER"
 
 
 def _search(value: str, edges: list[float], first: int) -> str:
@@ -208,4 +235,8 @@ def _search(value: str, edges: list[float], first: int) -> str:
 
 def _step(attribute: Numeric) -> float:
     """numpy.linspace's own step, so that low + i·step are its edges to the last bit."""
-    return (attribute.bounds[1] - attribute.bounds[0]) / attribute.present
+    return (attribute.bounds[1] - attribute.bounds[0]) / _bins(attribute)
+
+
+def _bins(attribute: Ranged) -> int:
+    return len(attribute.edge_values) - 1

@@ -17,7 +17,7 @@ import pandas as pd
 from schemas import expectations
 from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
-from tasks.reading.encoding_sql import PROBLEMS, category_types, cells_sql, coded_rows, keyed_rows, person_of, unpacked
+from tasks.reading.encoding_sql import PROBLEMS, breaks, category_types, cells_sql, coded_rows, keyed_rows, person_of, unpacked
 from tasks.reading.sources import Source, query
 
 EXAMPLES = 10
@@ -79,7 +79,7 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     attribute = domain.attributes[j]
     sql = f"SELECT {unpacked(domain)[j]} AS code, sum(n)::BIGINT AS n FROM cells GROUP BY 1 ORDER BY n DESC, code"
     rows = {row["code"]: row["n"] for row in query(connection, sql).to_pylist()}
-    stands_for = attribute.categories if isinstance(attribute, Named) else attribute.edge_values[:-1].tolist()
+    stands_for = attribute.categories if isinstance(attribute, Named) else attribute.layout.low.tolist()
     usual = [code for code in rows if code < attribute.size][:EXAMPLES]
     values: list[Any] = [stands_for[code] if code < attribute.present else None for code in usual]
     values += [] if rows else [stands_for[0]]  # of no record every expectation about values holds, as of a value of the domain
@@ -113,11 +113,11 @@ def _look(
 
 def _rules(connection: duckdb.DuckDBPyConnection, domain: Domain) -> Profile:
     codes, values, findings = unpacked(domain), {}, {}
-    for number, (rule, forbidden) in enumerate(zip(domain.rules, domain.forbidden, strict=True), 1):
-        meets = " AND ".join(f"{codes[j]} IN ({', '.join(map(str, which))})" for j, which in forbidden.items())
-        rows = query(connection, f"SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells WHERE {meets}")["n"][0].as_py()
+    for number, zero in enumerate(domain.zeros, 1):
+        sql = f"SELECT coalesce(sum(n), 0)::BIGINT AS n FROM cells WHERE {breaks(zero, codes)}"
+        rows = query(connection, sql)["n"][0].as_py()
         values[expectations.rule_breaks(number)] = [rows]
-        findings[", ".join(rule.never), f"rule {number}"] = Finding(rows)
+        findings[expectations.of_rule(domain, number), f"rule {number}"] = Finding(rows)
     return Profile(values, findings)
 
 

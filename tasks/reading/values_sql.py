@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.expectations import AS_WRITTEN
-from schemas.spec.attributes import Attribute, DateAttribute, Named, Ranged
+from schemas.spec.attributes import Attribute, DateAttribute, Named, Ranged, TimeAttribute
+from schemas.spec.reading import CLOCK
 from tasks.reading.sources import literal
 
 _NUMBER = literal(r"(?i)[+-]?(nan|inf(inity)?|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)")
@@ -41,8 +42,10 @@ class Column:
     @property
     def is_late(self) -> bool:
         """Whether records are grouped by the value itself: it has one category per value, and no other is expected."""
-        one_each = self.attribute.kind == "integer" and not self.attribute.binned and self.attribute.outside == "forbid"
-        return self.is_named or (one_each and self.holds == "whole numbers")
+        if isinstance(self.attribute, Named):
+            return True
+        one_each = self.attribute.kind == "integer" and not self.attribute.binned and not self.attribute.is_open
+        return one_each and self.attribute.outside == "forbid" and self.holds == "whole numbers"
 
     @property
     def is_float(self) -> bool:
@@ -77,6 +80,8 @@ def _as_stored(column: Column) -> str:
         # The day, whatever the time: // cuts towards 0, so that the rest is taken off first.
         moment = f"epoch_us({raw})"
         return f"(({moment} - (({moment} % {_DAY_US}) + {_DAY_US}) % {_DAY_US}) // {_DAY_US})::DOUBLE"
+    if isinstance(column.attribute, TimeAttribute):
+        return _minute(raw, holds, column.attribute.format)
     if isinstance(column.attribute, DateAttribute):
         return f"{raw if holds == 'dates' else _day(raw, column.attribute.format)} - DATE '1970-01-01'"
     if holds == AS_WRITTEN:
@@ -92,6 +97,18 @@ def _day(raw: str, form: str | None) -> str:
         return f"CASE WHEN {day} >= DATE '0001-01-01' THEN {day} END"
     readable = f"regexp_full_match({raw}, {_DAY}) AND {raw} >= '0001'"
     return f"CASE WHEN {readable} THEN TRY_CAST(substr({raw}, 1, 10) AS DATE) END"
+
+
+def _minute(raw: str, holds: str, form: str | None) -> str:
+    """The minute of the day that a time, a moment or a text says."""
+    if holds in ("times of day", "times"):
+        minute = f"extract(hour FROM {raw}) * 60 + extract(minute FROM {raw})"
+        return f"({minute})::{'DOUBLE' if holds == 'times' else 'BIGINT'}"
+    if form is not None:
+        moment = f"try_strptime({raw}, {literal(form)})"
+        return f"(extract(hour FROM {moment}) * 60 + extract(minute FROM {moment}))::BIGINT"
+    hour, minute = (f"TRY_CAST(regexp_extract({raw}, {literal(f'^{CLOCK}$')}, {part}) AS BIGINT)" for part in (1, 2))
+    return f"({hour} * 60 + {minute})"
 
 
 def _exact(column: Column, number: float) -> str:

@@ -138,9 +138,9 @@ def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any]
         missing = -1 if attribute.missing_code is None else attribute.missing_code
         return pd.Categorical.from_codes(pc.fill_null(found, missing).to_numpy(), pd.Index(attribute.labels))
     values: np.ndarray = pc.fill_null(found, np.nan).to_numpy()
-    top = attribute.edge_values[-1] - (attribute.kind != "numeric")
+    top = None if attribute.is_open else attribute.highest
     values = np.clip(values, attribute.edge_values[0], top)  # moves something only where the domain says outside: clamp
-    whole = attribute.kind != "numeric" and not np.isnan(values).any()
+    whole = attribute.is_whole and not np.isnan(values).any()
     return values.astype(np.int64) if whole else values
 
 

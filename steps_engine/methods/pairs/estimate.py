@@ -105,8 +105,8 @@ def evidence(structure: Structure, noisy: list[np.ndarray], measurement: int) ->
 
 
 def is_ordered(attribute: Attribute) -> bool:
-    """Whether neighbouring categories are alike: numbers, dates and ranks, where none stands for missing values."""
-    return attribute.kind != "categorical" and attribute.missing_code is None
+    """Whether neighbouring categories are alike: numbers, dates and ranks, where none stands for missing values or a spike."""
+    return attribute.kind != "categorical" and attribute.missing_code is None and not getattr(attribute, "at", ())
 
 
 def _total(structure: Structure, measurement: int, randomness: Randomness | None) -> float:

@@ -168,7 +168,7 @@ def _label(branches: Branches, depth: int, child: int) -> str:
     code, parts = int(nodes.code[child]), list[str]()
     for j in reversed(branches.splits[int(nodes.split[child])]):
         code, digit = divmod(code, domain.sizes[j])
-        parts.insert(0, f"{domain.names[j]}: {domain.attributes[j].labels[digit]}")
+        parts.insert(0, f"{domain.names[j]}: {domain.attributes[j].shown_labels[digit]}")
     return " · ".join(parts) or "everyone, measured"
 
 

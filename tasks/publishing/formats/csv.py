@@ -45,7 +45,9 @@ def _text(records: pa.Table) -> bytes:
 
 
 def _cells(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values; labels are quoted once each, not once per row."""
+    """A column's values; labels are quoted once each, not once per row. Times of day are whole minutes."""
+    if pa.types.is_time(column.type):
+        return [None if time is None else f"{time:%H:%M}" for time in column.to_pylist()]
     if pa.types.is_dictionary(column.type):
         labels = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         shown = pa.array([harmless(label) for label in labels.dictionary.to_pylist()], pa.string())

@@ -91,6 +91,8 @@ def _holds(type_: pa.DataType) -> str:
         return "true or false"
     if pa.types.is_timestamp(type_) and type_.tz in (None, "UTC"):
         return "times"
+    if pa.types.is_time(type_):
+        return "times of day"
     return "nothing" if pa.types.is_null(type_) else str(type_)
 
 

@@ -1,0 +1,73 @@
+"""Tables that dataset.yaml names by file: two columns of a small CSV, read where the domain is, and part of it from then on."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import SpecError
+from schemas.spec.yaml import LARGEST_SPEC, Document, Keys, read_text
+
+MOST_LINES = 100_000
+Line = tuple[int, str, str]  # its number in the file, and its two values
+
+
+def with_tables(document: Document, folder: Path) -> Document:
+    """The document with every table that it names by file in the place of the file's name."""
+    if not isinstance(document.data, dict):
+        return document
+    data = dict(document.data)
+    for key, part in (("attributes", _with_weights), ("derived", _with_mapping)):
+        if isinstance(entries := data.get(key), tuple):
+            data[key] = tuple(part(entry, document, folder, (key, place)) for place, entry in enumerate(entries))
+    return replace(document, data=data)
+
+
+def _with_weights(attribute: Any, document: Document, folder: Path, at: Keys) -> Any:
+    within = attribute.get("within") if isinstance(attribute, dict) else None
+    if not isinstance(within, dict) or not isinstance(file := within.get("weights"), str):
+        return attribute
+    place, path = document.place((*at, "within", "weights")), folder / file
+    weights = tuple((_number(value, path, n), _number(weight, path, n)) for n, value, weight in _lines(path, place))
+    return attribute | {"within": within | {"weights": weights}}
+
+
+def _with_mapping(derived: Any, document: Document, folder: Path, at: Keys) -> Any:
+    if not isinstance(derived, dict) or not isinstance(file := derived.get("by"), str):
+        return derived
+    path, found = folder / file, dict[str, str]()
+    for n, category, follows in _lines(path, document.place((*at, "by"))):
+        if category in found:
+            raise SpecError(f"{path}, line {n}: {category!r} stands twice; keep one.")
+        found[category] = follows
+    return derived | {"by": found}
+
+
+def _lines(path: Path, place: str) -> list[Line]:
+    """The lines behind the header; as `;` separates them where the header has no comma."""
+    text = read_text(path, LARGEST_SPEC, f"{place}: ")
+    header = text.partition("\n")[0]
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in header and "," not in header else ",", strict=True)
+    try:
+        lines = [(rows.line_num, row) for row in rows if row][1:]
+    except csv.Error:
+        raise SpecError(f"{path}: not readable as CSV. Write two columns with a header.") from None
+    if not 0 < len(lines) <= MOST_LINES:
+        raise SpecError(f"{path}: {len(lines):,} lines behind its header; 1 to {MOST_LINES:,} can be used.")
+    for n, row in lines:
+        if len(row) != 2 or not all(cell.strip() for cell in row):
+            raise SpecError(f"{path}, line {n}: {len(row)} values; a line of this table has two, and none is empty.")
+    return [(n, row[0].strip(), row[1].strip()) for n, row in lines]
+
+
+def _number(text: str, path: Path, line: int) -> Decimal:
+    try:
+        if (number := Decimal(text)).is_finite() and abs(number.adjusted()) < 30:
+            return number
+    except InvalidOperation:
+        pass
+    raise SpecError(f"{path}, line {line}: {text!r} is not a number.")
