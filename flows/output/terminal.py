@@ -150,12 +150,13 @@ def outcome(answer: dict[str, Any]) -> None:
     charged = (
         f"{_charge(answer)} for each {answer['unit']}" if answer["charged"] else "nothing charged: this release existed already"
     )
+    page = f"{answer['evaluation']}   (confidential: keep it inside)" if answer["evaluation"] else "not here; no backup has it"
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",
         f"bundle      {answer['folder']}",
         f"page        {answer['page']}",
-        f"evaluation  {answer['evaluation']}   (confidential: keep it inside)",
+        f"evaluation  {page}",
     )
     if "taken_back" in answer:
         _say(f"note        it was {answer['taken_back']}: {answer['folder']}/notice.html")

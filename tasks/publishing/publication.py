@@ -159,12 +159,14 @@ def _manifest(
     analyses: tuple[AnalysisResult, ...],
     seeds: Seeds | None,
 ) -> Manifest:
-    guarantee, words = guarantee_of(plan), (release.spec.title, release.spec.description)
+    said = release.spec
+    guarantee, words = guarantee_of(plan), (said.title, said.description, said.privacy.why)
     return Manifest(
         format=format_of(guarantee, plan.draws, proof, analyses, seeds, words),
         release=plan.release,
-        title=release.spec.title,
-        description=release.spec.description,
+        title=said.title,
+        description=said.description,
+        why=said.privacy.why,
         population=plan.population,
         made_at=_today(),
         guarantee=guarantee,
