@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands import foreseeing, keeping, people, server, taking_back, timestamping
+from flows.commands import foreseeing, keeping, people, server, taking_back, timestamping, upgrading
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -67,6 +67,7 @@ def budget() -> None:
 
 budget.add_command(foreseeing.forecast)
 budget.add_command(timestamping.timestamp)
+budget.add_command(upgrading.migrate)
 
 
 @budget.command()

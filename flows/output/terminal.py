@@ -178,6 +178,13 @@ def anchored(answer: dict[str, Any]) -> None:
     _say(f"{answer['anchor']} {state} at entry {answer['entry']}")
 
 
+def migrated(answer: dict[str, Any]) -> None:
+    old, new = answer["from"], answer["to"]
+    _say(
+        f"{answer['ledger']}: its tables " + (f"were format {old} and are {new}" if old < new else f"are format {new} already")
+    )
+
+
 def accounts(answer: dict[str, Any]) -> None:
     amounts = ("granted", "charged", "balance")
     table = _table("population", *amounts, "neighbours", "unit", "in", right=amounts)

@@ -57,6 +57,17 @@ def append(
     return entry, True
 
 
+def migrate(database: Database, anchor: Anchor) -> int:
+    """Brings the tables of an earlier version up to date without an entry, all of it, verified, or not at all; from which."""
+    with database.writing() as connection:
+        version = version_of(connection)
+        if version < SCHEMA_VERSION:
+            old = _verified(database, anchor, connection)
+            raise_version(connection)
+            _must_be_unchanged(database, anchor, connection, old)
+    return version
+
+
 def _must_agree(database: Database, anchor: Anchor, walk: Walk, new_anchor: bool) -> None:
     """Whoever writes to an old copy would fork the chain, and the newest ledger would be refused ever after."""
     heads = [KnownHead(f"the anchor {anchor.path}", *head) for head in anchor.last().heads]
