@@ -34,7 +34,7 @@ SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by l
 FIRST = Fraction(3, 5)  # of what a tree's elections cost: the one at its root decides whether there is a tree at all
 BY_NOISE = Fraction(1, 400)  # about the chance that nothing but noise and chance splits a root; docs/lab/cascade.md
 FLUCTUATION = (1 - 2 / math.pi) / 4  # of the score of independent people, a row: that of two halves in two, the largest
-STEEPEST, STEPS = 1000, 200  # how flat the slopes are at which a threshold is looked for, and how many
+SLOPES = np.geomspace(1, 30, 100)  # at which a threshold is looked for, over the fluctuation
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
 ASSUMED_ROWS = 10**5  # for the estimates below where expected_rows is not public
@@ -264,10 +264,10 @@ def threshold(penalties: np.ndarray, draw: Draw, chance: Fraction, rows: int = 0
     """
     if len(penalties) < 2:
         return 0.0
-    slopes = np.geomspace(1 / STEEPEST, 1, STEPS)[:, None] / float(draw.scale)
-    least = float(penalties[1:].min())
-    others = np.log(np.exp(slopes * (least - penalties[1:])).sum(axis=1)) - math.log(float(chance))  # the cheapest is 1
-    needed = others / slopes[:, 0] - least + slopes[:, 0] * FLUCTUATION * rows / 2
+    variance, least = FLUCTUATION * rows, float(penalties[1:].min())
+    slopes = np.minimum(1 / float(draw.scale), SLOPES / math.sqrt(variance) if variance else math.inf)
+    others = np.log(np.exp(np.outer(slopes, least - penalties[1:])).sum(axis=1)) - math.log(float(chance))  # the cheapest is 1
+    needed = others / slopes - least + slopes * variance / 2
     return min(max(float(needed.min()), 0.0), float(MOST_ROWS))
 
 

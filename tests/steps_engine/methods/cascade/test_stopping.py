@@ -13,7 +13,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.accounting.mechanisms import elect
 from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.methods.cascade import plan as cascade_plan
+from steps_engine.methods.cascade import growth
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.plan import BY_NOISE, prices, threshold, tree_draws
@@ -94,7 +94,7 @@ def test_where_noise_is_small_chance_splits_hardly_a_root_either():
 
 
 def test_control_a_threshold_that_knows_of_noise_alone_splits_more(monkeypatch):
-    monkeypatch.setattr(cascade_plan, "FLUCTUATION", 0.0)
+    monkeypatch.setattr(growth, "threshold", lambda penalties, draw, chance, rows: threshold(penalties, draw, chance))
     split, could = roots_split("40", seeds=20)
     assert split > 0.1 * could
 
