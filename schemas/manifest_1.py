@@ -11,8 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.identity import chain_hash, ledger_canonical_1, sha256
-from schemas.manifest import MECHANISMS, Code, Composition, FileFacts, Guarantee, Hash, Whole, factor
+from schemas.manifest import MECHANISMS, Code, Composition, FileFacts, Guarantee, Hash, Whole
 from schemas.plan import Draw, Frozen, Plan
+from schemas.promise import factor
 from schemas.spec.domain import Name
 
 FORMAT_1 = "steps-release/1"

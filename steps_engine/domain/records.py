@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from schemas.spec.attributes import Attribute, Named, Ranged
 from schemas.spec.domain import Domain
+from schemas.spec.rules import Comparison
 from schemas.tables import MINUTE
 from steps_engine.domain.values import codes_of_numbers
 
@@ -55,4 +56,17 @@ def not_following(records: pa.Table, codes: np.ndarray, domain: Domain) -> list[
         wanted = pa.chunked_array([column.dictionary_decode()]).fill_null("")  # no category is empty
         if not records[following.derived.name].cast(pa.string()).fill_null("").equals(wanted):
             found.append(following.derived.name)
+    return found
+
+
+def disordered(records: pa.Table, codes: np.ndarray, domain: Domain) -> list[Comparison]:
+    """The comparisons of numbers that some row breaks within a bin, where codes cannot tell."""
+    found = []
+    for each in domain.comparisons:
+        of = domain.attributes[each.first], domain.attributes[each.second]
+        if not isinstance(of[0], Named) and not isinstance(of[1], Named):
+            first, second = numbers_in(records[of[0].name], of[0]), numbers_in(records[of[1].name], of[1])
+            wrong = first > second if each.relation == "<=" else first != second
+            if (wrong & (codes[:, [each.first, each.second]] < each.present).all(axis=1)).any():
+                found.append(each)
     return found

@@ -34,11 +34,19 @@ def keep_comparisons(domain: Domain, codes: np.ndarray, numbers: dict[int, np.nd
     pairs right, one after the other, comes to an end.
     """
     ranged = [each for each in domain.comparisons if each.first in numbers]
-    for each in ranged * len(ranged) ** 2:
-        a, b = numbers[each.first], numbers[each.second]
-        shared = codes[:, each.first] == codes[:, each.second]
-        if each.relation == "==":
-            numbers[each.second] = np.where(shared, a, b)
-        else:
-            numbers[each.first] = np.where(shared, np.minimum(a, b), a)
-            numbers[each.second] = np.where(shared, np.maximum(a, b), b)
+    shared = [codes[:, each.first] == codes[:, each.second] for each in ranged]
+    moved = bool(ranged)
+    while moved:
+        moved = any([_put_right(each, same, numbers) for each, same in zip(ranged, shared, strict=True)])
+
+
+def _put_right(compared: Comparison, shared: np.ndarray, numbers: dict[int, np.ndarray]) -> bool:
+    """Whether something had to be moved."""
+    a, b = numbers[compared.first], numbers[compared.second]
+    wrong = shared & (a != b if compared.relation == "==" else a > b)
+    if not wrong.any():
+        return False
+    numbers[compared.second] = np.where(wrong, a, b)
+    if compared.relation == "<=":
+        numbers[compared.first] = np.where(wrong, b, a)
+    return True

@@ -22,7 +22,7 @@ from steps_engine.methods.views import Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
-from tasks.publishing.said import about, derived_rows, rule_rows
+from tasks.publishing.said import about, derived_rows, rule_rows, value_words
 from tasks.publishing.templates import template
 from tasks.publishing.verdict import TRUST, trusts, verdict
 
@@ -90,7 +90,7 @@ def _margin_views(found: Sequence[Margin], domain: Domain, rows: float) -> Itera
         badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
         attribute = domain.attributes[domain.index(found[place].attribute)]
         picture = pictures.margin_picture(found[place], attribute.shown_labels)
-        yield {"attribute": attribute, "badges": badges, "picture": picture}
+        yield {"attribute": attribute, "badges": badges, "picture": picture, "values": value_words(attribute)}
 
 
 def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:

@@ -9,8 +9,8 @@ from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from schemas.manifest import factor
 from schemas.plan import Draw, Plan
+from schemas.promise import factor
 from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, curve_of, loss_of, promises_of, rho_between
 from tasks.publishing import pictures
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.manifest import Manifest
+from schemas.spec.attributes import Attribute
 from schemas.spec.domain import Domain
+from schemas.spec.numbers import NumberBase
 
 
 def about(manifest: Manifest, domain: Domain) -> dict[str, Any]:
-    """Paragraphs, and facts by their names; a licence that is an address, or a known identifier, can be followed."""
+    """Paragraphs, and facts by their names, as far as they are said."""
     facts = {
         "Publisher": domain.publisher,
         "Contact": domain.contact,
@@ -18,6 +20,28 @@ def about(manifest: Manifest, domain: Domain) -> dict[str, Any]:
     }
     paragraphs = dict.fromkeys(text for text in (manifest.description, domain.description) if text)
     return {"paragraphs": list(paragraphs), "facts": {name: text for name, text in facts.items() if text}}
+
+
+_WITHIN = {
+    "triangular": "within a bin they fall to none at its upper end",
+    "geometric": "within a bin they lie evenly on a scale of logarithms",
+}
+
+
+def value_words(attribute: Attribute) -> str:
+    """How synthetic values lie where nothing was counted, if not evenly in their bins."""
+    if not isinstance(attribute, NumberBase) or not (attribute.above or attribute.within or attribute.multiples_of):
+        return ""
+    said = []
+    if attribute.above is not None:
+        by = f"mean {attribute.above.mean:.12g}" if attribute.above.mean is not None else f"α = {attribute.above.alpha:.12g}"
+        name = {"exponential": "an exponential", "pareto": "a Pareto"}[attribute.above.shape]
+        said.append(f"above {attribute.highest:.12g} they follow {name} distribution ({by})")
+    if attribute.within is not None:
+        listed = f"within a bin they follow {len(attribute.fine_values):,} listed values and their weights"
+        said.append(_WITHIN[attribute.within] if isinstance(attribute.within, str) else listed)
+    said += [f"they are multiples of {attribute.multiples_of:.12g}"] if attribute.multiples_of else []
+    return f"Synthetic values by public knowledge, not by records: {'; '.join(said)}."
 
 
 def rule_rows(domain: Domain) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from schemas.spec.domain import Domain
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import most_rows
-from steps_engine.domain.records import codes_of, not_following
+from steps_engine.domain.records import codes_of, disordered, not_following
 
 STANDARD_ERRORS = 10  # beyond, by no chance that matters, whatever the law of the noise
 
@@ -24,6 +24,8 @@ def record_problems(domain: Domain, records: pa.Table, said: tuple[np.ndarray, n
         return
     for name in not_following(records, codes, domain):
         yield f"has a row whose {name} does not follow from its other attributes by the domain's table"
+    for compared in disordered(records, codes, domain):
+        yield f"has a row whose {domain.names[compared.first]} and {domain.names[compared.second]} break a rule"
     allowed = all(part.allowed[tuple(codes[:, j] for j in part.attributes)].all() for part in space.components)
     if said is None:
         if not allowed:

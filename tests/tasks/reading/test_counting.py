@@ -43,11 +43,23 @@ def code_by_hand(value, attribute) -> int:
     number = number_by_hand(value)
     edges = attribute.edge_values.tolist()
     low, top = edges[0], edges[-1] - (attribute.kind != "numeric")
+    above = getattr(attribute, "above", None) is not None
     if attribute.outside == "clamp":
-        number = min(max(number, low), top)
-    if not low <= number <= top or (attribute.kind != "numeric" and number != math.floor(number)):
+        number = max(number, low) if above else min(max(number, low), top)
+    if number < low or (number > top and not above) or (attribute.kind != "numeric" and number != math.floor(number)):
         raise Misfit
-    return sum(edge <= number for edge in edges[1:-1])
+    return attribute.present_labels.index(label_by_hand(number, attribute, edges, top))
+
+
+def label_by_hand(number: float, attribute, edges: list, top: float) -> str:
+    """A spike by itself, what lies above the bounds as such, anything else by the label that its bin has."""
+    spikes = getattr(attribute, "at", ())
+    if number in spikes or number > top:
+        return f"{number:.12g}" if number in spikes else f"> {top:.12g}"
+    others = {f"{spike:.12g}" for spike in spikes} | {f"> {top:.12g}"}
+    bins = [label for label in attribute.present_labels if not spikes or label not in others]
+    bins = [label for label in bins if label != f"> {top:.12g}"]
+    return bins[sum(edge <= number for edge in edges[1:-1])]
 
 
 def number_by_hand(value) -> float:
@@ -96,10 +108,13 @@ def ranged(draw, kind: str):
         attribute["edges"] = tuple(edges)
     elif way == "bins" or kind == "numeric":
         attribute["bins"] = draw(st.integers(1, span))
+    if kind == "numeric" or (kind == "integer" and way == "edges" and edges[1] - edges[0] > 1):
+        meant = {"at": (edges[0],), "above": {"shape": "exponential", "mean": 10**7}}
+        attribute |= meant if draw(st.booleans()) else {}
     if kind == "numeric":
         divisor = draw(st.sampled_from([1, 7, 10]))
         shrink = lambda n: Decimal(n) / Decimal(divisor)  # noqa: E731
-        attribute |= {key: tuple(map(shrink, attribute[key])) for key in ("bounds", "edges") if key in attribute}
+        attribute |= {key: tuple(map(shrink, attribute[key])) for key in ("bounds", "edges", "at") if key in attribute}
     if kind == "date":
         day = lambda n: (EPOCH + datetime.timedelta(days=n % 30_000)).isoformat()  # noqa: E731
         start = low % 20_000
