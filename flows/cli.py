@@ -8,7 +8,19 @@ from typing import Any
 
 import click
 
-from flows.commands import asking, capping, cataloguing, foreseeing, keeping, people, server, starting, taking_back
+from flows.commands import (
+    asking,
+    capping,
+    cataloguing,
+    foreseeing,
+    keeping,
+    people,
+    server,
+    starting,
+    taking_back,
+    timestamping,
+    upgrading,
+)
 from flows.commands.answers import Answered
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
@@ -75,6 +87,8 @@ def budget() -> None:
 
 budget.add_command(foreseeing.forecast)
 budget.add_command(capping.cap)
+budget.add_command(timestamping.timestamp)
+budget.add_command(upgrading.migrate)
 
 
 @budget.command()
@@ -136,12 +150,13 @@ def log(population: str | None) -> Answered:
 @budget.command("verify")
 @_answers
 def verify_ledger() -> Answered:
-    """Walk the chain; compare it with the anchor and with the heads in published manifests."""
+    """Walk the chain; compare it with the anchor, kept timestamps and the heads in published manifests."""
     from flows.output import terminal
     from flows.output.findings import findings
     from tasks.stages.audit import check_ledger
+    from tasks.stores.witnesses import witnesses
 
-    return findings(check_ledger(_home())), terminal.findings
+    return findings(check_ledger(home := _home()), witnesses(home)[0]), terminal.findings
 
 
 @budget.command("anchor")

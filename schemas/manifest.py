@@ -139,6 +139,7 @@ class Manifest(Frozen):
     release: Name
     title: Title | None = None  # as release.yaml says it, as is the description
     description: Text | None = None
+    why: str | None = None  # the author's reason for a large ε
     population: Name
     made_at: Day
     guarantee: Guarantee
@@ -154,7 +155,7 @@ class Manifest(Frozen):
 
     @model_validator(mode="after")
     def _has_the_lowest_format(self) -> Self:
-        words = (self.title, self.description)
+        words = (self.title, self.description, self.why)
         if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds, words):
             raise ValueError(
                 "a manifest has format 3 if it says a measure, interactions, analyses, seeds, words or waves, else format 2"
@@ -163,7 +164,7 @@ class Manifest(Frozen):
 
     @model_serializer(mode="wrap")
     def _say_what_there_is(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        unsaid = [name for name in ("analyses", "seeds", "title", "description") if not getattr(self, name)]
+        unsaid = [name for name in ("analyses", "seeds", "title", "description", "why") if not getattr(self, name)]
         return without(said(self), *unsaid)
 
 

@@ -118,7 +118,7 @@ class ElectionPlan(Frozen):
     share: Rational
     candidates: int
     stop: bool = False  # whether ending a branch competes with every way to split it
-    by_noise: Rational | None = None  # at most the chance that noise alone splits a root; None: no threshold keeps it from that
+    by_noise: Rational | None = None  # the chance that noise or chance alone splits a root; None: no threshold
 
     @model_serializer(mode="wrap")
     def _say_the_threshold(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What some tests need beyond Python: a browser, its driver, PostgreSQL and R, from Debian's packages.
+# What some tests need beyond Python: a browser, its driver, PostgreSQL, R and a token in software, from Debian's packages.
 set -euo pipefail
 missing=()
 command -v chromium > /dev/null || missing+=(chromium)
 command -v chromedriver > /dev/null || missing+=(chromium-driver)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' > /dev/null || missing+=(postgresql)
 command -v Rscript > /dev/null || missing+=(r-base-core)
+command -v softhsm2-util > /dev/null || missing+=(softhsm2)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if [ "$(id -u)" -eq 0 ] && command -v apt-get > /dev/null; then

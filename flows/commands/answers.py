@@ -6,7 +6,6 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
@@ -44,7 +43,7 @@ def wishes(command: Callable[P, R]) -> Callable[P, R]:
     wish = functools.partial(click.option, callback=_wish, expose_value=False, is_eager=True)
     at = wish("--home", metavar="DIR", help="Where state lives (or STEPS_HOME; default .steps).")
     as_json = wish("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-    signer = wish("--as", "signer", metavar="FILE", help="Whose private key signs (or STEPS_KEY).")
+    signer = wish("--as", "signer", metavar="KEY", help="Whose private key signs: a file, or pkcs11:… (or STEPS_KEY).")
     return at(as_json(signer(command)))
 
 
@@ -96,8 +95,8 @@ def _refuse(why: str, exit_code: int, as_json: bool) -> None:
 
 def home() -> Home:
     """Where the command works, and with whose key."""
-    from tasks.stores.home import Home
+    from tasks.stores.home import Home, key_place
 
     wishes = click.get_current_context().ensure_object(Wishes)
     found = Home.from_environment(wishes.home)
-    return replace(found, key_file=Path(wishes.signer).absolute()) if wishes.signer else found
+    return replace(found, key_file=key_place(wishes.signer)) if wishes.signer else found

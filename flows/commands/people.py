@@ -73,3 +73,19 @@ def new(file: Path, passphrase: bool) -> Answered:
         said = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True)
     public = new_key(file, said)
     return {"private": str(file), "public": str(public), "key": read_public(public)}, people_views.show_key
+
+
+@keys.command("public")
+@click.argument("file", metavar="FILE.pub", type=click.Path(path_type=Path, dir_okay=False))
+@answers
+def public(file: Path) -> Answered:
+    """Write the public half of the key that --as (or STEPS_KEY) names, to be registered: of one on a token, for example."""
+    from flows.output import people_views
+    from schemas.errors import SpecError
+    from tasks.stores.signatures import read_signer, write_public
+
+    place = home().key_file
+    if place is None:
+        raise SpecError("no key was named. Say which: --as FILE, --as pkcs11:token=…;object=…, or STEPS_KEY.")
+    signer = read_signer(place)
+    return {"private": str(place), "public": str(write_public(signer, file)), "key": signer.public}, people_views.show_key

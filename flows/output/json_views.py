@@ -227,7 +227,7 @@ def outcome(home: Home, release: Release, folder: Path, charged: bool, charges: 
         "population": release.domain.population,
         "unit": paid.unit,
         "balance": show_nanos(ledger.account(release.domain.population).balance),
-        "evaluation": str(evaluation_page(home, release.name)),
+        "evaluation": str(page) if (page := evaluation_page(home, release.name)).exists() else None,
         **({"taken_back": paid.state} if paid.state in TAKEN_BACK else {}),
     }
 

@@ -151,12 +151,13 @@ def outcome(answer: dict[str, Any]) -> None:
     charged = (
         f"{_charge(answer)} for each {answer['unit']}" if answer["charged"] else "nothing charged: this release existed already"
     )
+    page = f"{answer['evaluation']}   (confidential: keep it inside)" if answer["evaluation"] else "not here; no backup has it"
     _say(
         f"released    {answer['release']}",
         f"budget      {charged}; {answer['balance']} left for {answer['population']}",
         f"bundle      {answer['folder']}",
         f"page        {answer['page']}",
-        f"evaluation  {answer['evaluation']}   (confidential: keep it inside)",
+        f"evaluation  {page}",
     )
     if "taken_back" in answer:
         _say(f"note        it was {answer['taken_back']}: {answer['folder']}/notice.html")
@@ -176,6 +177,13 @@ def account(answer: dict[str, Any]) -> None:
 def anchored(answer: dict[str, Any]) -> None:
     state = "begins" if answer["new"] else "lacks nothing; it stays as it is, and ends"
     _say(f"{answer['anchor']} {state} at entry {answer['entry']}")
+
+
+def migrated(answer: dict[str, Any]) -> None:
+    old, new = answer["from"], answer["to"]
+    _say(
+        f"{answer['ledger']}: its tables " + (f"were format {old} and are {new}" if old < new else f"are format {new} already")
+    )
 
 
 def accounts(answer: dict[str, Any]) -> None:

@@ -24,7 +24,8 @@ RUN = "prefect.flow-run."
 ENDED = {f"{RUN}{state}" for state in ("Completed", "Failed", "Crashed", "Cancelled")}
 ALIVE = {f"{RUN}heartbeat", f"{RUN}Suspended", f"{RUN}Paused", f"{RUN}Cancelling", f"{RUN}AwaitingRetry"}
 WOKEN = {f"{RUN}{state}" for state in ("Resuming", "Scheduled", "Pending", "Running", "Late", "Cancelling")}
-FLOW_RUN = "{{ flow_run.name }}: {{ flow_run.state.message }} {{ flow_run|ui_url }}"
+FLOW_RUN = "{{ flow_run.name }}: {{ flow_run.state.message }} {{ flow_run|ui_url or '' }}"
+LATE = "{{ deployment.name }} was due ({{ flow_run.name }}), and no worker took it. Is one running? steps server work"
 OURS = "{{ event.payload.text }}"
 
 
@@ -61,7 +62,7 @@ def watches() -> tuple[Watch, ...]:
         Watch("failed", "A release failed for a reason that may pass; it can be run again.",
               frozenset({"steps.release.failed"}), OURS),
         Watch("not owned", "Somebody asked the worker for what it does not own.", frozenset({"steps.worker.refused"}), OURS),
-        Watch("late", "A run was due and no worker took it.", frozenset({f"{RUN}Late"}), FLOW_RUN),
+        Watch("late", "A run was due and no worker took it.", frozenset({f"{RUN}Late"}), LATE),
         Watch("crashed", "A run's process died. Running it again resumes.", frozenset({f"{RUN}Crashed"}), FLOW_RUN),
         Watch("zombie", "A run that was heard of and fell silent is called crashed.", frozenset(ALIVE | ENDED), "",
               after=frozenset({f"{RUN}heartbeat"}), absent_for=timedelta(seconds=90),

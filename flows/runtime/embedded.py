@@ -27,6 +27,7 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """Runs the release flow and returns its outcome, or raises why there is none."""
     from flows.runtime.finished import return_finished
     from tasks.specs import load_release, refusals_naming
+    from tasks.stages.charge import must_be_signable
     from tasks.stages.door import look_first
 
     asked = load_release(path, period)  # a bad spec dies at the door, before a server is started
@@ -34,7 +35,10 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         return found
     if not os.environ.get("PREFECT_API_URL"):  # a server that is configured hears of refusals too: the flow looks
         with refusals_naming(path):
-            _say_what_is_read(look_first(home, asked))
+            seen = look_first(home, asked)
+            if seen is not None:
+                must_be_signable(home, asked)
+        _say_what_is_read(seen)
     must_have_room(home.folder)
     quiet(home.folder)
     log_in(home)
@@ -119,11 +123,17 @@ def decide(home: Home, name: str, verdict: str, why: str) -> dict[str, Any]:
 
 
 def _resume(home: Home, name: str, approve: bool, who: str, why: str) -> bool:
-    """Wakes the suspended run of a deployment, if a Prefect server is configured and has one."""
+    """Wakes the suspended run of a deployment, if a Prefect server is configured and has one. The decision stands without."""
     if not os.environ.get("PREFECT_API_URL"):
         return False
-    quiet(home.folder)
-    log_in(home)
-    from flows.runtime.approval import resume_waiting
+    try:
+        quiet(home.folder)
+        log_in(home)
+        from flows.runtime.approval import resume_waiting
 
-    return resume_waiting(name, approve, who, why)
+        return resume_waiting(name, approve, who, why)
+    except Exception as error:
+        reason = type(error).__name__
+    again = "Is it out of reach? A run that waits there goes on when the same is said again."
+    print(f"steps: this is decided; Prefect's server could not be told of it ({reason}). {again}", file=sys.stderr)
+    return False

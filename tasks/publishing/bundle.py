@@ -35,6 +35,7 @@ NOTICE, NOTICE_PAGE, KEY_HISTORY = "notice.json", "notice.html", "key-history.js
 BESIDE = frozenset({NOTICE, NOTICE_PAGE, KEY_HISTORY})  # signed for themselves; a bundle may have them, and is the same without
 MARGINS, PAIRS, CODEBOOK = "margins.csv", "pairs.csv", "codebook.csv"
 LISTINGS = frozenset({MARGINS, PAIRS, CODEBOOK})  # what the page shows, as tables; earlier versions made none of them
+SBOM = "sbom.cdx.json"  # what computed it; earlier versions made none
 UNLISTED = frozenset({MANIFEST, SIGNATURE, STATEMENT})  # every other file stands in the manifest
 LARGEST_JSON = 32_000_000  # bytes
 _LATER = re.compile(r"steps-release/([4-9]|[1-9][0-9]{1,3})")  # formats that a newer version may write
@@ -49,12 +50,12 @@ def table_stages(sets: int) -> tuple[str, ...]:
 
 
 def listings_among(files: Iterable[str]) -> frozenset[str]:
-    """All listings where a bundle has one of them, or none."""
-    return LISTINGS if LISTINGS.intersection(files) else frozenset()
+    """All listings where a bundle has one of them, or none; the bill of materials where it has one."""
+    return (LISTINGS if LISTINGS.intersection(files) else frozenset()) | {SBOM}.intersection(files)
 
 
 def file_names(
-    sets: int, formats: Iterable[str], listings: Iterable[str] = LISTINGS, describing: Iterable[str] | None = None
+    sets: int, formats: Iterable[str], listings: Iterable[str] = LISTINGS | {SBOM}, describing: Iterable[str] | None = None
 ) -> frozenset[str]:
     """Every file of a bundle that gives its records in these formats, and no other. What describes it: all, unless said."""
     tables = {f"{stage}.parquet" for stage in table_stages(sets)}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from schemas.manifest import Code
 
 PACKAGE = "steps-release"
+IMAGE = "container-image"
 
 
 def version_facts() -> dict[str, str | None]:
@@ -37,10 +38,15 @@ def code_facts() -> Code:
     )
 
 
-def _image() -> dict[str, str]:
-    """The container image that this runs in, by its digest: whoever starts it knows that, the image itself does not."""
+def image_digest() -> str | None:
+    """The container image that this runs in: whoever starts it knows its digest, the image itself does not."""
     digest = os.environ.get("STEPS_IMAGE_DIGEST", "")
-    return {"container-image": digest} if re.fullmatch(r"sha256:[0-9a-f]{64}", digest) else {}
+    return digest if re.fullmatch(r"sha256:[0-9a-f]{64}", digest) else None
+
+
+def _image() -> dict[str, str]:
+    digest = image_digest()
+    return {IMAGE: digest} if digest else {}
 
 
 def _commit(file: Path) -> str | None:

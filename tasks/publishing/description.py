@@ -26,6 +26,7 @@ WHAT = {  # a file holds, by its name without number and suffix; of describing f
     "margins": "counts of every category with 95 % intervals, as index.html shows them",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code in the tables stands for",
+    "sbom.cdx": "the program that computed this, and every package and version beneath it (CycloneDX)",
     "signing-key": "the key that signed the manifest",
 }
 MEDIA = {

@@ -24,6 +24,7 @@ from tasks.publishing.analyses import analyses_of
 from tasks.publishing.code import code_facts
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.page import view_of
+from tasks.publishing.sbom import bill_of_materials
 from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
 from tasks.publishing.telling import told
 from tasks.stores.acts import consented
@@ -36,6 +37,7 @@ from tasks.stores.keys import signing_key
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.public_chain import public_chain
 from tasks.stores.rotation import history_of
+from tasks.stores.timestamps import stamped_heads
 from tasks.verify.bundle import holds, verify_bundle
 
 PATIENCE = 60.0  # seconds to wait for another publication on this home
@@ -142,6 +144,7 @@ def contents(
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
+    files[bundle.SBOM] = bill_of_materials()
     domain = bundle.read_domain(files[bundle.DOMAIN])  # as whoever makes this again will read it
     files |= told(_manifest(release, plan, files, proof, analyses, seeds), plan, domain, view)
     manifest = _manifest(release, plan, files, proof, analyses, seeds)
@@ -160,12 +163,14 @@ def _manifest(
     analyses: tuple[AnalysisResult, ...],
     seeds: Seeds | None,
 ) -> Manifest:
-    guarantee, words = guarantee_of(plan), (release.spec.title, release.spec.description)
+    said = release.spec
+    guarantee, words = guarantee_of(plan), (said.title, said.description, said.privacy.why)
     return Manifest(
         format=format_of(guarantee, plan.draws, proof, analyses, seeds, words),
         release=plan.release,
-        title=release.spec.title,
-        description=release.spec.description,
+        title=said.title,
+        description=said.description,
+        why=said.privacy.why,
         population=plan.population,
         made_at=_today(),
         guarantee=guarantee,
@@ -277,8 +282,8 @@ def charge_proof(entries: Sequence[Entry], release: str) -> LedgerProof:
 
 
 def published_heads(home: Home) -> list[KnownHead]:
-    """The ledger heads that published manifests know: a ledger that lacks one is an old copy."""
-    heads = []
+    """The ledger heads that published manifests and kept timestamps know: a ledger that lacks one is an old copy."""
+    heads = stamped_heads(home)
     for path in sorted(home.public.glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
         try:
             manifest = bundle.read_manifest(path.read_bytes())

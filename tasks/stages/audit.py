@@ -15,6 +15,7 @@ from tasks.stores.home import Home
 from tasks.stores.identity import must_be_ours
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.releases import TAKEN_BACK, state_of
+from tasks.stores.witnesses import witnesses
 from tasks.verify.bundle import verify_bundle
 
 
@@ -44,7 +45,7 @@ def check_ledger(home: Home) -> list[str]:
         problems = ledger.verify(ledger.anchor, published_heads(home))
     except EvidenceBroken as error:
         problems = [*ledger.verify(ledger.anchor), str(error)]
-    return problems + _misplaced(home, ledger.entries())
+    return problems + witnesses(home)[1] + _misplaced(home, ledger.entries())
 
 
 def _misplaced(home: Home, entries: Sequence[Entry]) -> list[str]:

@@ -14,8 +14,10 @@ from tasks.stores.backup import ANCHOR, LEDGER, unpack
 from tasks.stores.files import disk_faults, open_folder, private_folder, sync_folder, write_over
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
+from tasks.stores.timestamps import FOLDER as TIMESTAMPS
 
-SIDES = {"staging": private_folder, "public": open_folder, "keys": private_folder}  # and how their folders are made
+# and how their folders are made
+SIDES = {"staging": private_folder, "public": open_folder, "keys": private_folder, TIMESTAMPS: private_folder}
 RETIRE = "this is the same home as the one that was backed up: end that one, or both would spend the same budget"
 
 

@@ -6,8 +6,9 @@ nobody has read it; it is adopted by sealing it, never drawn again. Not linked: 
 is repeated under the same charge.
 
 Sealed but missing or different: what is published is put back from its bundle. What was computed from paid noise is made again,
-under a new seal that says so unless it is the same to the byte. A lost draw is refused until it is restored, or until a
-person gives its charge up: a second draw under the same charge would let somebody choose between two.
+under a new seal that says so unless it is the same to the byte; of what is approved or public, only the same comes back. A lost
+draw is refused until it is restored, or until a person gives its charge up: a second draw under the same charge would let
+somebody choose between two.
 """
 
 from __future__ import annotations
@@ -100,9 +101,9 @@ class Store:
             return self._adopt(release, stage) if state_of(history) in MAY_FOLLOW["seal"] else None
         if not is_stale(seal, history) and (self._content(seal) is not None or self._restored(seal)):
             return _reference(seal)
-        if stage not in BEFORE_DRAW:
+        if stage not in BEFORE_DRAW and (drawn or state_of(history) not in MAY_FOLLOW["seal"]):
             _may_be_remade(seal, history, drawn)
-        return None
+        return None  # made again, what is approved or public comes back only as it was: `write` compares
 
     def forget_confidential(self, release: str, stages: Iterable[str]) -> None:
         """Deletes these stages' confidential files, sealed or not; safe to repeat."""

@@ -26,6 +26,7 @@ from .files import alone, disk_faults, keep, temporary
 from .home import Home
 from .keys import locked, unlocked
 from .ledger import open_ledger
+from .timestamps import FOLDER as TIMESTAMPS
 
 FORMAT = "steps-backup/1"
 HEADER, KEYS, LEDGER, ANCHOR = "backup.json", "keys.locked", "ledger.db", "anchor.log"
@@ -50,6 +51,7 @@ def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
                 entries = _add_ledger(archive, home, hashes)
                 _add_tree(archive, home.public, "public", hashes)
             _add_tree(archive, home.staging, "staging", hashes)
+            _add_tree(archive, home.path / TIMESTAMPS, TIMESTAMPS, hashes)
             secret = {"keys": _keys(home), "files": hashes}
             _add(archive, KEYS, io.BytesIO(locked(canonical(secret).encode(), passphrase, header)), {})
         if not keep(file, out):
@@ -130,7 +132,7 @@ def _belongs(name: str) -> bool:
     first, _, rest = name.partition("/")
     if not rest:
         return first in (HEADER, KEYS, LEDGER, ANCHOR)
-    return first in ("public", "staging") and all(part not in ("", ".", "..") for part in rest.split("/"))
+    return first in ("public", "staging", TIMESTAMPS) and all(part not in ("", ".", "..") for part in rest.split("/"))
 
 
 def _must_be_whole(file: Path, folder: Path, hashes: dict[str, str], found: Iterable[str]) -> None:

@@ -115,7 +115,8 @@ class Database:
         if getattr(error.orig, "sqlstate", None) == _NOT_ALLOWED:
             text = f"the ledger {self.name} does not allow this account what is asked ({said}). Nothing was written. "
             raise StepsError(
-                text + "The first entry of a newer version migrates the tables: their owner must write it."
+                text + "Tables are made (steps budget show) and migrated (steps budget migrate) by their owner; who writes "
+                "entries needs SELECT, INSERT ON entries and SELECT, UPDATE ON meta."
             ) from None
         text = f"the ledger {self.name} is busy, locked or out of reach ({said}). {kept}"
         raise InfrastructureFault(text) from None

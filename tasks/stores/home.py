@@ -10,6 +10,15 @@ from schemas.errors import SpecError
 
 from .files import open_folder, private_folder
 
+KeyPlace = Path | str  # a file, or a key on a token: pkcs11:…
+
+
+def key_place(said: str | None) -> KeyPlace | None:
+    """Where a person's private key is, as --as or STEPS_KEY say it."""
+    if not said:
+        return None
+    return said if said.startswith("pkcs11:") else Path(said).absolute()
+
 
 @dataclass(frozen=True)
 class Home:
@@ -18,7 +27,7 @@ class Home:
     path: Path
     ledger_url: str | None = field(default=None, repr=False)  # PostgreSQL; None: the SQLite file of this home
     anchor_path: Path | None = None
-    key_file: Path | None = None  # the private key of the person who acts, where people are registered
+    key_file: KeyPlace | None = None  # the private key of the person who acts, where people are registered
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path).absolute())
@@ -33,7 +42,7 @@ class Home:
             path=Path(override or os.environ.get("STEPS_HOME") or ".steps"),
             ledger_url=os.environ.get("STEPS_LEDGER") or None,
             anchor_path=Path(anchor).absolute() if anchor else None,
-            key_file=Path(key).absolute() if (key := os.environ.get("STEPS_KEY")) else None,
+            key_file=key_place(os.environ.get("STEPS_KEY")),
         )
 
     def for_runs(self) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
@@ -28,7 +27,7 @@ from .charging import (
 )
 from .database import PATIENCE, Database, open_database
 from .entries import Draft, Entry, Head, KnownHead, body_of, must_be_name
-from .home import Home
+from .home import Home, KeyPlace
 from .lifetimes import must_fit
 from .people import People
 from .queries import read_account, read_accounts, read_by_key, read_entries, read_head
@@ -62,7 +61,7 @@ class Ledger:
 
     database: Database
     anchor: Anchor
-    key_file: Path | None = None  # of the person who acts, where people are registered
+    key_file: KeyPlace | None = None  # of the person who acts, where people are registered
 
     def entries(self, population: str | None = None, release: str | None = None) -> list[Entry]:
         with self.database.reading() as connection:

@@ -27,13 +27,14 @@ from schemas.identity import canonical
 
 from .entries import Draft, Entry, unsigned
 from .files import disk_faults
+from .home import KeyPlace
 
 STATEMENT = "steps-release ledger entry, 1"  # what is signed is nothing else that the key may sign
 PASSPHRASE = "STEPS_KEY_PASSPHRASE"
 
 
 class Signer(Protocol):
-    """Whatever holds a private Ed25519 key. Here that is a file; a token or a server's key store needs these two alone."""
+    """Whatever holds a private Ed25519 key: a file, a token (tokens.py); a server's key store would need these two alone."""
 
     @property
     def public(self) -> str:
@@ -88,6 +89,16 @@ def new_key(path: Path, passphrase: str | None) -> Path:
     return public
 
 
+def write_public(signer: Signer, path: Path) -> Path:
+    """The public half of a key, to be registered; overwrites nothing."""
+    if path.exists():
+        raise SpecError(f"{path} exists. Nothing was written; choose another name.")
+    key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signer.public))
+    with disk_faults(path):
+        path.write_bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return path
+
+
 def read_public(path: Path) -> str:
     """A person's public key, from a PEM file."""
     try:
@@ -101,9 +112,17 @@ def read_public(path: Path) -> str:
     return key.public_bytes_raw().hex()
 
 
-@lru_cache(maxsize=8)  # a passphrase is asked for once
-def read_signer(path: Path) -> Signer:
-    """The private key in a file, whose passphrase comes from STEPS_KEY_PASSPHRASE or from the person at the terminal."""
+@lru_cache(maxsize=8)  # a passphrase or PIN is asked for once
+def read_signer(place: KeyPlace) -> Signer:
+    """The private key in a file or on a token; what opens it comes from the environment or from the person at the terminal."""
+    if isinstance(place, str):
+        from .tokens import TokenSigner
+
+        return TokenSigner(place)
+    return _from_file(place)
+
+
+def _from_file(path: Path) -> Signer:
     try:
         with path.open("rb") as file:
             loose = os.fstat(file.fileno()).st_mode & 0o077

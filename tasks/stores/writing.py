@@ -8,7 +8,6 @@ import pwd
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import sqlalchemy as sql
 
@@ -18,6 +17,7 @@ from schemas.errors import EvidenceBroken, InfrastructureFault, SpecError
 from .anchor import Anchor
 from .database import ENTRIES, SCHEMA_VERSION, Database, raise_version, version_of
 from .entries import NO_HASH, SIGNED, Draft, Entry, KnownHead, body_of, head_problems, link
+from .home import KeyPlace
 from .people import Change, People, must_be_allowed
 from .queries import read_by_key, read_entries, read_totals
 from .signatures import Signer, read_signer, statement_of
@@ -27,7 +27,9 @@ from .walk import Walk, walked
 Decide = Callable[[sql.Connection], Draft | Entry]
 
 
-def append(database: Database, anchor: Anchor, decide: Decide, key_file: Path | None, new_anchor: bool) -> tuple[Entry, bool]:
+def append(
+    database: Database, anchor: Anchor, decide: Decide, key_file: KeyPlace | None, new_anchor: bool
+) -> tuple[Entry, bool]:
     """Appends what `decide` drafts, in one transaction; False: the entry was there already.
 
     `new_anchor`: an anchor that lacks entries is no reason to refuse, one that knows others is.
@@ -55,6 +57,17 @@ def append(database: Database, anchor: Anchor, decide: Decide, key_file: Path | 
     return entry, True
 
 
+def migrate(database: Database, anchor: Anchor) -> int:
+    """Brings the tables of an earlier version up to date without an entry, all of it, verified, or not at all; from which."""
+    with database.writing() as connection:
+        version = version_of(connection)
+        if version < SCHEMA_VERSION:
+            old = _verified(database, anchor, connection)
+            raise_version(connection)
+            _must_be_unchanged(database, anchor, connection, old)
+    return version
+
+
 def _must_agree(database: Database, anchor: Anchor, walk: Walk, new_anchor: bool) -> None:
     """Whoever writes to an old copy would fork the chain, and the newest ledger would be refused ever after."""
     heads = [KnownHead(f"the anchor {anchor.path}", *head) for head in anchor.last().heads]
@@ -78,7 +91,7 @@ def _signed(draft: Draft, walk: Walk, signer: Signer | None) -> Draft:
     return replace(draft, body=body_of(details | {SIGNED: {"by": by, "key": signer.public, "signature": signature}}))
 
 
-def name_of(people: People, key_file: Path | None) -> str | None:
+def name_of(people: People, key_file: KeyPlace | None) -> str | None:
     """Under which name the key's owner acts; None where nobody is registered."""
     if not people.are_registered:
         return None

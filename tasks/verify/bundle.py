@@ -22,6 +22,7 @@ from tasks.verify import accounts
 from tasks.verify.analyses import check_analyses
 from tasks.verify.beside import look_beside
 from tasks.verify.files import content_of, regular_files, sound_files
+from tasks.verify.materials import must_agree
 from tasks.verify.signature import NOT_ESTABLISHED, fingerprint, given_key, is_signed, statement_problems
 from tasks.verify.tables import check_set, check_tables
 from tasks.verify.waves import overlap_problems
@@ -134,6 +135,7 @@ def _check_content(
         return None, None
     found.collect(bundle.MANIFEST, accounts.manifest_problems, manifest, plan)
     found.collect(bundle.MANIFEST, accounts.ledger_problems, manifest.ledger, manifest, plan)
+    _read(files, bundle.SBOM, lambda content: must_agree(bundle.canonical_json(content), manifest.code), found)
     checked, recomputed = None, None
     if domain is not None:
         found.collect(bundle.DOMAIN, accounts.domain_problems, plan, domain)

@@ -191,3 +191,27 @@ def test_a_suspended_run_goes_on_by_signatures_and_not_by_what_somebody_typed(sm
     approval.wait_for_decision(home, asked, None, ())
     assert len(suspended) == 3 and not any("wait_for_input" in asked for asked in suspended)
     assert "1 more of approver" in told[-1] and open_ledger(home).state("small-1") == "approved"
+
+
+def test_without_a_key_a_run_is_refused_before_prefect_is_started(small: Small, steps, registered, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    assert steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"]).code == 0
+    for words in ((), ("--as", registered["ada"])):
+        refused = steps("run", small.write(), *words)
+        assert refused.code == 2 and ("no key was given" in refused.err or "is no operator" in refused.err)
+    assert not (small.home / "prefect").exists()
+
+
+def test_a_decision_stands_though_prefect_s_server_is_out_of_reach(small: Small, steps, monkeypatch):
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    steps("budget", "grant", "small-people", "1", *WHY)
+    home = Home(small.home)
+    asked = load_release(small.write(more="approval: required\n"))
+    charge(home, asked, plan(home, asked), discretize(home, asked), {})
+    open_ledger(home).seal("small-1", "noisy", "public", "0" * 32, "f" * 64, 10)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")  # where nobody listens
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        said = steps("approve", "small-1", "--why", "fine", "--json")
+    assert said.code == 0 and said.json["state"] == "approved"
+    assert "this is decided; Prefect's server could not be told" in said.err and "Traceback" not in said.err

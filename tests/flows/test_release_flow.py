@@ -178,6 +178,12 @@ def test_a_finished_release_answers_alike_whatever_its_source_holds(
     assert list((finished.home / "confidential").rglob("cells/*.parquet")) == []
 
 
+def test_where_the_evaluation_is_gone_no_page_is_named(finished: Small, steps):
+    (finished.home / "confidential" / "small-1" / "evaluation.html").unlink()  # as after a restore: no backup has it
+    assert steps("run", finished.release, "--json").json["evaluation"] is None
+    assert "evaluation  not here" in steps("run", finished.release).out
+
+
 def test_a_finished_release_whose_bundle_was_touched_is_not_returned(finished: Small, steps):
     (finished.home / "public" / "small-1" / "synthetic-1.parquet").write_bytes(b"something else")
     said = steps("run", finished.release)

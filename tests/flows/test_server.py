@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -271,6 +272,40 @@ def test_a_refused_release_pauses_its_deployment_and_a_person_is_told(ui: Ui, he
     (told,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: refused")])
     assert "asks ε=50" in told and "deployment is paused" in told
     assert not ui.ask(f"/deployments/{ui.deployment()}")["paused"], "other schedules go on"
+
+
+def processes(*words: str, of: int | None = None) -> list[int]:
+    """Those whose command holds the words; `of`: children of this one alone."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout.splitlines()
+    rows = [line.split(None, 2) for line in listed]
+    return [int(row[0]) for row in rows if all(word in row[2] for word in words) and of in (None, int(row[1]))]
+
+
+def worker_of(ui: Ui) -> int:
+    """The worker that `make ui` started for this home."""
+    ours = [pid for pid in processes("server work") if str(ui.small.home).encode() in Path(f"/proc/{pid}/environ").read_bytes()]
+    (found,) = [pid for pid in ours if processes("server work", of=pid) == []]
+    return found
+
+
+def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui: Ui, heard: tuple[str, list[str]]):
+    def told(what: str) -> list[str]:
+        return [text for text in heard[1] if text.startswith(f"steps-release: {what}")]
+
+    worker, run = worker_of(ui), ui.start("dies")
+    ui.wait(run, "Running")
+    for process in processes("prefect.engine", of=worker):
+        os.kill(process, signal.SIGKILL)
+    (crashed,) = until(lambda: told("crashed"))
+    assert "release dies" in crashed and "None" not in crashed and ui.ask(f"/flow_runs/{run}")["state_name"] == "Crashed"
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        run = ui.start("is-late")
+        (late,) = until(lambda: told("late"))
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert "youth-voter was due" in late and "steps server work" in late
+    ui.wait(run, "Completed")
 
 
 def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):

@@ -124,7 +124,7 @@ def _prices(plan: Plan, tree: AttributeTree, draw: Draw, scale: float, rows: int
     by_noise = plan.election.by_noise if plan.election else None
     if by_noise is None or tree.layers:
         return found
-    found[1:] += threshold(found, draw, by_noise)
+    found[1:] += threshold(found, draw, by_noise, rows)
     found += chances(tree.sizes, tree.splits, tree.attribute, rows)
     return found
 

@@ -32,7 +32,9 @@ MOST_CANDIDATES = 500  # splits that compete at a node
 MOST_CELLS = 2**24  # of the table that an election counts for one split
 SPREAD = Fraction(4)  # of the dependence score: adding one record moves it by less than 2, up or down
 FIRST = Fraction(3, 5)  # of what a tree's elections cost: the one at its root decides whether there is a tree at all
-BY_NOISE = Fraction(1, 100)  # at most the chance that noise alone splits a root
+BY_NOISE = Fraction(1, 400)  # about the chance that nothing but noise and chance splits a root; docs/lab/cascade.md
+FLUCTUATION = (1 - 2 / math.pi) / 4  # of the score of independent people, a row: that of two halves in two, the largest
+SLOPES = np.geomspace(1, 30, 100)  # at which a threshold is looked for, over the fluctuation
 LARGEST_PENALTY = Fraction(1, 20)  # of all rows: noise that no dependence could be worth
 LARGEST_BLOCK = 2**20  # rows that are walked and made to agree at once: this bounds the memory
 ASSUMED_ROWS = 10**5  # for the estimates below where expected_rows is not public
@@ -244,23 +246,29 @@ def prices(sizes: tuple[int, ...], splits: tuple[Split, ...], attribute: int, sc
     return np.array([penalty(sizes, split, attribute, scale) for split in splits])
 
 
-def threshold(penalties: np.ndarray, draw: Draw, chance: Fraction) -> float:
-    """What every split must be worth beyond its penalty, so that noise alone splits with at most this chance.
+def threshold(penalties: np.ndarray, draw: Draw, chance: Fraction, rows: int = 0) -> float:
+    """What every split must be worth beyond its penalty and its mean by chance, so that nothing but noise and chance splits
+    with at most this probability.
 
-    Where nothing depends on anything, stop is best; an election takes a candidate that is `loss` worse with a chance of at most
-    exp(−loss/scale). The sum of these over the splits is `chance`: the threshold grows with the logarithm of their number.
+    Where nothing depends on anything, an election takes a candidate that is `loss` worse than stop with a chance of at most
+    min(1, exp(−loss/scale)) ≤ exp(−λ·loss), for every λ ≤ 1/scale. What independent people score differs from its mean by
+    about a normal X of variance at most FLUCTUATION·rows, and E exp(λX) = exp(λ²·variance/2). So the threshold at which the sum
+    over the splits is `chance`, for the λ at which it is least; it grows with the logarithm of their number.
 
     >>> draw = Draw(name="", kind="election", mechanism="exponential", layer=0, set=None, nodes="inner", sensitivity=4,
     ...             epsilon=1, scale=4)
     >>> [round(threshold(np.zeros(1 + splits), draw, Fraction(1, 50)), 1) for splits in (1, 60)]
     [15.6, 32.0]
+    >>> [round(threshold(np.zeros(61), draw, Fraction(1, 50), rows), 1) for rows in (100, 10_000, 1_000_000)]
+    [33.2, 120.6, 1206.2]
     """
-    scale = float(draw.scale)
-    least = float(penalties[1:].min(initial=math.inf))
-    if math.isinf(least):
+    if len(penalties) < 2:
         return 0.0
-    others = float(np.exp((least - penalties[1:]) / scale).sum())  # of which the cheapest is 1
-    return min(max(scale * math.log(others / float(chance)) - least, 0.0), float(MOST_ROWS))
+    variance, least = FLUCTUATION * rows, float(penalties[1:].min())
+    slopes = np.minimum(1 / float(draw.scale), SLOPES / math.sqrt(variance) if variance else math.inf)
+    others = np.log(np.exp(np.outer(slopes, least - penalties[1:])).sum(axis=1)) - math.log(float(chance))  # the cheapest is 1
+    needed = others / slopes - least + slopes * variance / 2
+    return min(max(float(needed.min()), 0.0), float(MOST_ROWS))
 
 
 def penalty(sizes: tuple[int, ...], split: Split, attribute: int, scale: float) -> float:

@@ -54,7 +54,7 @@ def page(given) -> _Page:
 
 def test_the_page_needs_no_network_and_runs_nothing(page):
     assert not page.seen & {"script", "img", "link", "iframe", "object", "embed", "base", "form"}
-    names = {"manifest.json", "manifest.sig", *bundle.file_names(2, ("parquet", "csv"))}
+    names = {"manifest.json", "manifest.sig", "notice.html", *bundle.file_names(2, ("parquet", "csv"))}
     for name, value in page.attributes:
         assert not name.startswith("on")
         assert name not in ("src", "srcset", "xlink:href", "action", "data", "background")

@@ -328,3 +328,25 @@ def test_two_publishers_at_once_publish_one_bundle(made):
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: publish(*made.arguments), range(2))
     assert first == second
+
+
+def test_the_reason_for_a_large_epsilon_is_on_page_and_manifest_where_one_was_given(made, tmp_path):
+    silent = publish(*made.arguments)
+    assert (
+        "why" not in silent.manifest.model_dump()
+        and b"The reason that was given" not in (silent.folder / "index.html").read_bytes()
+    )
+    reason = "these <margins> are public already"
+    release = a_release(POLL, GIVEN, epsilon="12", why=reason)
+    told = publish(*make(tmp_path / "told", release, some_counts(POLL, 400)).arguments)
+    assert (told.manifest.why, told.manifest.format) == (
+        reason,
+        "steps-release/3",
+    ) and silent.manifest.format == "steps-release/2"
+    assert "these &lt;margins&gt; are public already" in (told.folder / "index.html").read_text()
+    assert holds(verify_bundle(told.folder))
+
+
+def test_a_page_says_from_the_beginning_where_a_notice_would_lie(made):
+    page = (publish(*made.arguments).folder / "index.html").read_text()
+    assert '<a href="notice.html">' in page.partition("<main>")[0]

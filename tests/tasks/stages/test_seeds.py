@@ -30,9 +30,13 @@ from tests.flows.small import make_small
 @pytest.fixture
 def drawn(tmp_path: Path):
     """A release whose noisy counts are sealed: its home, its spec, and the references so far."""
+    return drawn_in(tmp_path)
+
+
+def drawn_in(folder: Path, more: str = ""):
     silent_gx()
-    small = make_small(tmp_path, 301)
-    small.write()
+    small = make_small(folder, 301)
+    small.write(more=more)
     home, asked = Home(small.home), load_release(small.release)
     open_ledger(home).grant("small-people", 10**9, "a test")
     planned = plan(home, asked)
@@ -87,3 +91,20 @@ def test_a_run_that_died_after_sealing_the_rule_goes_on_by_it(drawn):
     assert settle_seeds(store, asked.name) == "steps-seeds/1" and len(open_ledger(home).entries()) == entries
     correct(home, asked, planned, tree, noisy)
     assert seeds_of(store, asked.name) == "steps-seeds/1"
+
+
+@pytest.mark.parametrize("lost", ["seeds", "consistent-counts", "*s*"])  # the last: these two and both sets
+def test_what_was_approved_and_lost_comes_back_as_it_was(tmp_path: Path, lost: str):
+    home, asked, planned, tree, noisy = drawn_in(tmp_path, more="approval: required\n")
+    consistent = correct(home, asked, planned, tree, noisy)
+    sets = synthesize(home, asked, planned, tree, noisy, consistent)
+    open_ledger(home).decide("small-1", "approve", "ada", "fine")
+    entries = open_ledger(home).entries()
+    for file in (home.staging / "small-1").glob(f"{lost}/*.parquet"):
+        if file.parent.name != "noisy-counts":
+            file.unlink()
+    again = correct(home, asked, planned, tree, noisy)
+    assert again == consistent and synthesize(home, asked, planned, tree, noisy, again) == sets
+    assert open_ledger(home).entries() == entries, "nothing was sealed anew"
+    manifest, folder = published(home, asked, planned, tree, noisy, consistent, *sets)
+    assert manifest["seeds"] == "steps-seeds/1" and verify_again(folder).recomputed.why_not is None

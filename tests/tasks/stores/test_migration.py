@@ -18,6 +18,7 @@ from tasks.stores import database, migrations
 from tasks.stores.database import ENTRIES, META, SCHEMA_VERSION, version_of
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.writing import migrate
 from tests.tasks.stores import children
 from tests.tasks.stores.old_ledgers import copy_to_postgresql, make_tables, unpack_old
 
@@ -177,14 +178,16 @@ def test_an_account_that_does_not_own_the_tables_is_told_who_must_migrate_them(
         before = raw_entries(ledger)
         assert ledger.verify(ledger.anchor) == [], "reading needs no migration"
         with pytest.raises(
-            StepsError, match="does not allow this account .*must be owner.*Nothing was written.*owner must"
+            StepsError,
+            match="does not allow this account .*must be owner.*Nothing was written.*steps budget migrate.*by their owner",
         ) as told:
             ledger.grant("town", ONE, "more")
         assert not isinstance(told.value, InfrastructureFault), "running again would give the same answer"
         assert (version_in(ledger), has_measure(ledger), raw_entries(ledger)) == (version, version >= 3, before)
-        open_ledger(owner).grant("town", ONE, "by the owner")
+        assert migrate(open_ledger(owner).database, ledger.anchor) == version, "by the owner, without an entry"
+        assert raw_entries(ledger) == before
         ledger.grant("town", ONE, "by the guest, who may write once the tables are new")
-        assert version_in(ledger) == SCHEMA_VERSION and len(raw_entries(ledger)) == len(before) + 2
+        assert version_in(ledger) == SCHEMA_VERSION and len(raw_entries(ledger)) == len(before) + 1
     finally:
         run_on(owner, "DROP OWNED BY guest")
         run_on(owner, "DROP ROLE guest")
@@ -194,6 +197,19 @@ def run_on(home: Home, statement: str) -> None:
     engine = sql.create_engine(sql.make_url(home.ledger_url).set(drivername="postgresql+psycopg"), poolclass=sql.NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql(statement)
+
+
+def test_tables_can_be_brought_up_to_date_without_an_entry_and_only_where_all_holds(old_home: Home, version: int):
+    ledger = open_ledger(old_home)
+    before = raw_entries(ledger)
+    whole = ledger.anchor.path.read_bytes()
+    ledger.anchor.path.write_bytes(b"")
+    with pytest.raises(EvidenceBroken, match="It was not migrated"):
+        migrate(ledger.database, ledger.anchor)
+    assert version_in(ledger) == version
+    ledger.anchor.path.write_bytes(whole)
+    assert [migrate(ledger.database, ledger.anchor) for _ in range(2)] == [version, SCHEMA_VERSION]
+    assert raw_entries(ledger) == before and ledger.verify(ledger.anchor) == []
 
 
 # One way to make the tables

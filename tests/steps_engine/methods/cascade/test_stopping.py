@@ -13,6 +13,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.accounting.mechanisms import elect
 from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.cascade import growth
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.plan import BY_NOISE, prices, threshold, tree_draws
@@ -72,6 +73,31 @@ def test_control_without_the_threshold_nearly_every_root_is_split(independent):
     assert old.election is not None and old.election.by_noise is None
     split, could = parts_split(grow(domain, old, counts, SeededRandomness("stop")))
     assert split > 0.6 * could
+
+
+def roots_split(epsilon: str, seeds: int) -> tuple[int, int]:
+    """Among eight independent attributes, file after file."""
+    split, could, sizes = 0, 0, [2, 3, 4, 2, 5, 3, 2, 6]
+    domain = wide_domain(sizes)
+    plan = planned(domain, epsilon)
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        counts = count_codes(np.stack([rng.integers(0, size, ROWS) for size in sizes], axis=1))
+        trees = grow(domain, plan, counts, SeededRandomness(("chance", seed)))
+        split, could = split + sum(int(tree.layers[0][0] > 0) for tree in trees[1:]), could + len(trees) - 1
+    return split, could
+
+
+def test_where_noise_is_small_chance_splits_hardly_a_root_either():
+    """Finite files of independent people show dependence: at ε = 40 that, and not the noise, is what a threshold must bear."""
+    split, could = roots_split("40", seeds=40)
+    assert could == 280 and split <= 3  # 0.7 at most are to be expected
+
+
+def test_control_a_threshold_that_knows_of_noise_alone_splits_more(monkeypatch):
+    monkeypatch.setattr(growth, "threshold", lambda penalties, draw, chance, rows: threshold(penalties, draw, chance))
+    split, could = roots_split("40", seeds=20)
+    assert split > 0.1 * could
 
 
 def test_a_dependence_that_is_real_is_still_split_on():
