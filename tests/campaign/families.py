@@ -1,0 +1,17 @@
+"""Every family, in the order in which a campaign tries them."""
+
+from __future__ import annotations
+
+from tests.campaign import disk, flips, kills, lies, postgres_kills, races, stages
+from tests.campaign.trials import Family
+
+FAMILIES: tuple[Family, ...] = (
+    races.ON_SQLITE,
+    races.ON_POSTGRESQL,
+    postgres_kills.FAMILY,
+    lies.FAMILY,
+    flips.FAMILY,
+    stages.FAMILY,
+    disk.FAMILY,
+    kills.FAMILY,
+)
