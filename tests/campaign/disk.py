@@ -52,15 +52,14 @@ def used(place: Path) -> int:
 
 @contextmanager
 def preparing(folder: Path) -> Iterator[dict[str, Any]]:
-    """For every method how many pages a whole release needs; and so every room that is too little."""
-    modules, places = rehearsed(folder), []
-    for method in METHODS:
-        (folder / method).mkdir(parents=True)
-        with mounted(folder / method / "disk") as disk:
-            subject = make_subject(folder / method, method, Home(disk / "home"))
-            before = used(disk)
-            assert ended(subject) == 0
-            places += [(method, pages) for pages in range(2 + int(1.1 * (used(disk) - before)) // PAGE)]
+    """How many pages a whole release needs, and so every room that is too little."""
+    modules = rehearsed(folder)
+    with mounted(folder / "disk") as disk:
+        subject = make_subject(folder, home=Home(disk / "home"))
+        before = used(disk)
+        assert ended(subject) == 0
+        needed = int(1.1 * (used(disk) - before)) // PAGE
+    places = [(method, pages) for method in METHODS for pages in range(2 + needed)]
     random.Random(0).shuffle(places)
     yield {"places": places, "modules": modules}
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tests.campaign import disk, flips, kills, lies, postgres_kills, races, stages
+from tests.campaign import canaries, disk, flips, hostile, kills, lies, postgres_kills, races, stages
 from tests.campaign.trials import Family
 
 FAMILIES: tuple[Family, ...] = (
     races.ON_SQLITE,
     races.ON_POSTGRESQL,
     postgres_kills.FAMILY,
+    canaries.FAMILY,
+    hostile.FAMILY,
     lies.FAMILY,
     flips.FAMILY,
     stages.FAMILY,
