@@ -71,7 +71,7 @@ def _history(beside: dict[str, Path], folder: Path) -> KeyHistory | None:
 
 def _stands(link: KeyLink) -> bool:
     """Whether the new key signs its link, and where keys were rotated the previous one too: a revocation cannot be blurred."""
-    by_previous = link.kind != "rotated" or bool(link.by_previous) and _signs(link.previous, link.signed, link.by_previous or "")
+    by_previous = link.kind != "rotated" or _signs(link.previous, link.signed, link.by_previous or "")
     return by_previous and _signs(link.key, link.signed, link.by_key)
 
 

@@ -6,13 +6,13 @@ from tests.campaign import canaries, disk, flips, hostile, kills, lies, postgres
 from tests.campaign.trials import Family
 
 FAMILIES: tuple[Family, ...] = (
+    lies.FAMILY,
+    hostile.FAMILY,
+    flips.FAMILY,
+    canaries.FAMILY,
     races.ON_SQLITE,
     races.ON_POSTGRESQL,
     postgres_kills.FAMILY,
-    canaries.FAMILY,
-    hostile.FAMILY,
-    lies.FAMILY,
-    flips.FAMILY,
     stages.FAMILY,
     disk.FAMILY,
     kills.FAMILY,

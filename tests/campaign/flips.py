@@ -69,7 +69,7 @@ FAMILY = Family(
     name="bytes",
     does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time; `verify` must find each.",
     trials=2000,
-    share=5,
+    share=8,
     attempt=attempt,
     preparing=preparing,
 )
