@@ -117,7 +117,7 @@ FAMILY = Family(
     name="disk",
     does="A disk with room for 0, 1, 2 … pages of 4 KiB, up to all that a release writes, for each of four methods; and a disk that fills up under a real `steps run`.",
     trials=2000,
-    share=3,
+    share=8,
     attempt=attempt,
     preparing=preparing,
 )

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from schemas.spec.domain import Domain
+from steps_engine.methods.checked import Findings
 from tasks.publishing.publication import publish
 from tasks.stages.take_back import withdraw
 from tasks.stores.keys import signing_key
 from tasks.stores.ledger import open_ledger
 from tasks.stores.rotation import rotate
+from tasks.verify import bundle as checking
 from tasks.verify.bundle import Problem, holds, verify_bundle
 from tests.campaign.trials import Family, Found, Trial
 from tests.tasks.publishing.making import a_release, make, some_counts
@@ -31,6 +33,20 @@ SMALLEST = Domain.model_validate(
 Verify = Callable[[Path, Path], list[Problem]]
 
 
+def verify_until_found(folder: Path, key: Path) -> list[Problem]:
+    """`verify_bundle`, but what is in the files is not looked at once a file is known to be another: the verdict is out."""
+    look = checking._check_content
+
+    def look_if_needed(files: Any, manifest: Any, found: Findings, again: Any) -> Any:
+        return (None, None) if found.found else look(files, manifest, found, again)
+
+    checking._check_content = look_if_needed
+    try:
+        return verify_bundle(folder, key)
+    finally:
+        checking._check_content = look
+
+
 @contextmanager
 def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     """The bundle as its readers have it: signed by a second key, published and withdrawn."""
@@ -44,7 +60,7 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     yield {"bundle": str(place), "key": str(made.home.keys / "signing-key.pub"), "parts": parts}
 
 
-def attempt(trial: Trial, verify: Verify = verify_bundle) -> Found:
+def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
     """Each byte of one part becomes another one, is looked at, and is put back."""
     if trial.number >= len(trial.shared["parts"]):
         return Found(tried=0)
@@ -69,7 +85,7 @@ FAMILY = Family(
     name="bytes",
     does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time; `verify` must find each.",
     trials=2000,
-    share=8,
+    share=6,
     attempt=attempt,
     preparing=preparing,
 )

@@ -97,6 +97,6 @@ FAMILY = Family(
     name="kills",
     does="Real `steps run` processes meet kill -9, SIGTERM or SIGSTOP and SIGCONT at random moments; then the release is run to its end.",
     trials=90,
-    share=8,
+    share=22,
     attempt=attempt,
 )

@@ -100,7 +100,7 @@ def judged(home: Home, room: int, kind: str, said: dict[str, str]) -> Found:
 
 def _family(name: str, does: str, preparing: Any) -> Family:
     text = f"{PROCESSES} processes at once pay for releases of their own by the stage `charge`, with room for 3 to 23; some trials are {REAL} real `steps run`, with room for two. {does}"
-    return Family(name, text, trials=30, share=3, attempt=attempt, preparing=preparing, at_once=1)
+    return Family(name, text, trials=30, share=7, attempt=attempt, preparing=preparing, at_once=1)
 
 
 ON_SQLITE = _family("races-sqlite", "The ledger is a SQLite file.", nothing_shared)

@@ -83,7 +83,7 @@ FAMILY = Family(
     name="stages",
     does="The stages of a release, killed (kill -9) at every fsync, link, rename and unlink of each of four methods; then run to the end.",
     trials=1000,
-    share=3,
+    share=9,
     attempt=attempt,
     preparing=preparing,
 )
