@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from tests.campaign.families import FAMILIES
 from tests.campaign.record import ROOT, Record, clean, sums, table
 from tests.campaign.running import printed, run_family
+from tests.campaign.trials import Family
 
 
 def main(words: list[str] | None = None) -> int:
@@ -17,15 +19,26 @@ def main(words: list[str] | None = None) -> int:
     families = [family for family in FAMILIES if not asked.only or family.name in asked.only]
     record = Record.opened(asked.state, asked.seed)
     printed(f"{len(record.found)} trials are done already; what is found is kept in {record.path}")
-    end = time.monotonic() + 60 * asked.minutes
-    for place, family in enumerate(families):
-        now, shares = time.monotonic(), sum(each.share for each in families[place:])
-        run_family(family, record, asked.seed, now + max(0.0, end - now) * family.share / shares, printed)
+    try:
+        _run(families, record, asked.seed, time.monotonic() + 60 * asked.minutes)
+    except KeyboardInterrupt:
+        printed("interrupted. Run again, it goes on from here")
     rows = {family.name: sums(record.of(family.name)) for family in families}
     print(table(rows))
     for name in (name for name, row in rows.items() if not row["tried"]):
         print(f"Nothing was tried of {name}.")
     return 0 if clean(rows) else 1
+
+
+def _run(families: list[Family], record: Record, seed: int, end: float) -> None:
+    """One family after the other; what one leaves of its time the others have."""
+    for place, family in enumerate(families):
+        now, shares = time.monotonic(), sum(each.share for each in families[place:])
+        run_family(family, record, seed, now + max(0.0, end - now) * family.share / shares, printed)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _asked(words: list[str] | None) -> argparse.Namespace:
@@ -38,4 +51,5 @@ def _asked(words: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupt)  # servers are stopped and disks unmounted on the way out
     sys.exit(main())

@@ -102,21 +102,22 @@ def an_odd_text(folder: Path, chance: random.Random) -> str:
 
 
 def no_file_at_all(folder: Path, chance: random.Random) -> str:
-    path = folder / "s.csv"
+    path, secret = folder / "s.csv", folder / "secret.txt"
+    secret.write_text("somebody:x:0:0\n")
     kind = chance.choice(
         ("missing", "folder", "loop", "device", "pipe", "passwords", "empty", "header", "glob", "outside", "other")
     )
     if kind == "folder":
         path.mkdir()
     elif kind in ("loop", "device", "passwords"):
-        path.symlink_to({"loop": path, "device": "/dev/zero", "passwords": "/etc/passwd"}[kind])
+        path.symlink_to({"loop": path, "device": "/dev/zero", "passwords": secret}[kind])
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind in ("empty", "header"):
         path.write_text("" if kind == "empty" else "region,working,age,person\n")
     elif kind == "other":
         (folder / "s.xlsx").write_bytes(b"PK\x03\x04" + os.urandom(100))
-    return {"glob": "'**/**/*.parquet'", "outside": "../../../../etc/passwd", "other": "s.xlsx"}.get(kind, "s.csv")
+    return {"glob": "'**/**/*.parquet'", "outside": "../../../../etc/hostname", "other": "s.xlsx"}.get(kind, "s.csv")
 
 
 def files_that_disagree(folder: Path, chance: random.Random) -> str:

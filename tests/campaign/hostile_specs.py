@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.campaign.subject import METHODS
@@ -158,13 +159,15 @@ def analyses(folder: Path, chance: random.Random) -> None:
 def another_kind_of_file(folder: Path, chance: random.Random) -> None:
     path = _either(folder, chance)
     path.unlink()
+    secret = folder / "secret.txt"
+    secret.write_text("somebody:x:0:0\n")
     kind = chance.choice(
         ("missing", "folder", "link to itself", "link to a device", "link to passwords", "pipe", "empty", "unreadable text")
     )
     if kind == "folder":
         path.mkdir()
     elif kind.startswith("link"):
-        path.symlink_to({"link to itself": path, "link to a device": "/dev/zero", "link to passwords": "/etc/passwd"}[kind])
+        path.symlink_to({"link to itself": path, "link to a device": "/dev/zero", "link to passwords": secret}[kind])
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind != "missing":
@@ -173,5 +176,17 @@ def another_kind_of_file(folder: Path, chance: random.Random) -> None:
 
 SPOILS: tuple[Spoil, ...] = (
     another_value, another_value, another_value, another_key, a_line_twice_gone_or_elsewhere, cut_or_damaged, another_encoding, a_bomb, a_huge_domain,
-    odd_names, odd_rules, another_method, analyses, another_kind_of_file,
+    odd_names, odd_rules, another_method, analyses,
 )  # fmt: skip
+
+
+def spoil(folder: Path, chance: random.Random) -> str:
+    """One or two of them, or another kind of file; what is no plain file any more is not written to. Says which."""
+    if chance.random() < 0.07:
+        another_kind_of_file(folder, chance)
+        return another_kind_of_file.__name__
+    kinds = chance.sample(SPOILS, chance.choice((1, 1, 2)))
+    for kind in kinds:
+        with suppress(ValueError, IndexError):  # the second finds nothing to spoil where the first was at work
+            kind(folder, chance)
+    return " and ".join(kind.__name__ for kind in kinds)
