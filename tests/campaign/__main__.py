@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from tests.campaign.families import FAMILIES
-from tests.campaign.record import ROOT, Record, clean, sums, table
+from tests.campaign.page import write
+from tests.campaign.record import ROOT, Record, clean, code_hash, sums, table
 from tests.campaign.running import printed, run_family
 from tests.campaign.trials import Family
 
@@ -25,6 +26,8 @@ def main(words: list[str] | None = None) -> int:
         printed("interrupted. Run again, it goes on from here")
     rows = {family.name: sums(record.of(family.name)) for family in families}
     print(table(rows))
+    if asked.write:
+        write(ROOT / "docs" / "reliability.md", rows, asked.seed, code_hash())
     for name in (name for name, row in rows.items() if not row["tried"]):
         print(f"Nothing was tried of {name}.")
     return 0 if clean(rows) else 1
@@ -47,6 +50,7 @@ def _asked(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=[family.name for family in FAMILIES], help="repeat for several")
     parser.add_argument("--seed", type=int, default=1, help="of everything that is left to chance (default: 1)")
     parser.add_argument("--state", type=Path, default=ROOT / ".cache" / "campaign", help="where results are kept")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/reliability.md")
     return parser.parse_args(words)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.campaign import __main__ as command
 from tests.campaign import record as book
 from tests.campaign.families import FAMILIES
+from tests.campaign.page import BEGIN, END, write
 from tests.campaign.record import ROOT, Record, clean, sums, table
 from tests.campaign.running import run_family
 from tests.campaign.trials import Family, Found, Trial
@@ -61,6 +62,16 @@ def test_the_command_prints_one_table_and_fails_where_nothing_was_tried(tmp_path
     assert command.main(["--only", "lies", "--minutes", "0", "--state", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
     assert "| lies   |     0 |        0 |    0 |         0 |      0 |" in printed and "Nothing was tried of lies." in printed
+
+
+def test_the_table_takes_its_place_on_the_page_and_is_replaced_by_the_next(tmp_path: Path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n{BEGIN}\nold\n{END}\nafter\n")
+    for tried in (3, 5):
+        write(page, {"toy": {"tried": tried, "survived": tried, "lost": 0, "overspent": 0, "leaked": 0}}, 1, "c" * 64)
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert text.count("| toy ") == 1 and "|     5 |        5 |    0 |" in text and "Seed 1" in text
 
 
 def test_every_family_is_told_in_the_documentation():
