@@ -13,7 +13,7 @@ PEERS := dpmm==0.1.9
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export STEPS_HOME ?= .steps
 
-.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy bench bench-peers docs ui lock lock-upgrade lock-peers clean
+.PHONY: help setup demo check lint types doctests architecture test test-fast audit-privacy campaign bench bench-peers docs ui lock lock-upgrade lock-peers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,9 @@ test-fast: setup ## the tests that take seconds
 
 audit-privacy: setup ## minutes of trials that try to catch a broken guarantee
 	STEPS_AUDIT_TRIALS=40000 $(BIN)/python -m pytest -n 2 -k "audit or epsilon or control" tests/steps_engine
+
+campaign: setup ## real processes killed, raced, starved and lied to for an hour at most; goes on where it was; ASKED="--minutes 30"
+	$(BIN)/python -m tests.campaign $(ASKED)
 
 bench: setup ## ratios against numpy, OpenDP, DuckDB, scikit-learn and statsmodels, measured in one run
 	$(BIN)/python -m benchmarks

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,37 @@ import pytest
 UNPRIVILEGED = "nobody"  # the server refuses to run as root
 
 
+@dataclass(frozen=True)
+class Postgres:
+    """A server that can be stopped, killed and started again."""
+
+    binaries: Path
+    folder: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://steps@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def postmaster(self) -> int:
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    def start(self) -> None:
+        options = f"-k {self.folder} -c listen_addresses=127.0.0.1 -c port={self.port} -c max_connections=120"
+        self._control("-o", options, "start")
+
+    def stop(self) -> None:
+        self._control("-m", "immediate", "stop")
+
+    def _control(self, *words: str) -> None:
+        control = [self.binaries / "pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log"]
+        _run(self.folder, *control, *words)
+
+
 @contextmanager
-def running_server() -> Iterator[str]:
-    """The URL of an empty server that trusts local connections; skips when PostgreSQL is not installed."""
+def running_postgres() -> Iterator[Postgres]:
+    """An empty server that trusts local connections; skips when PostgreSQL is not installed."""
     binaries = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), default=None)
     if binaries is None or not (binaries / "initdb").exists():
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
@@ -26,17 +55,22 @@ def running_server() -> Iterator[str]:
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, UNPRIVILEGED)
-        port = _free_port()
+        server = Postgres(binaries, folder, _free_port())
         _run(folder, binaries / "initdb", "-D", folder / "data", "-U", "steps", "-A", "trust", "-E", "UTF8", "-N")
-        options = f"-k {folder} -c listen_addresses=127.0.0.1 -c port={port} -c max_connections=120"
-        control = [binaries / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log"]
-        _run(folder, *control, "-o", options, "start")
+        server.start()
         try:
-            yield f"postgresql://steps@127.0.0.1:{port}/postgres"
+            yield server
         finally:
-            _run(folder, *control, "-m", "immediate", "stop")
+            server.stop()
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """The URL of such a server."""
+    with running_postgres() as server:
+        yield server.url
 
 
 def _free_port() -> int:

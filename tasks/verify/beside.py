@@ -64,7 +64,15 @@ def _history(beside: dict[str, Path], folder: Path) -> KeyHistory | None:
     """The bundle's own copy, and the one beside all bundles, which may know more."""
     copies = [path for path in (folder.parent / bundle.KEY_HISTORY, beside.get(bundle.KEY_HISTORY)) if path and path.exists()]
     read = [KeyHistory.model_validate(json.loads(_content(path))) for path in copies]
+    if not all(_stands(link) for history in read for link in history.links):
+        raise ValueError("tells of a change of keys that its keys did not sign")
     return max(read, key=lambda history: len(history.links), default=None)
+
+
+def _stands(link: KeyLink) -> bool:
+    """Whether the new key signs its link, and where keys were rotated the previous one too: a revocation cannot be blurred."""
+    by_previous = link.kind != "rotated" or _signs(link.previous, link.signed, link.by_previous or "")
+    return by_previous and _signs(link.key, link.signed, link.by_key)
 
 
 def _vouched_for(key: str, links: Iterable[KeyLink]) -> set[str]:
@@ -84,7 +92,10 @@ def _vouched_for(key: str, links: Iterable[KeyLink]) -> set[str]:
 
 def _signs(key: str, content: bytes, signature: str) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(base64.b64decode(signature, validate=True), content)
+        raw = base64.b64decode(signature, validate=True)
+        if base64.b64encode(raw) != signature.encode():  # its last letter has bits that mean nothing
+            return False
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(raw, content)
     except (InvalidSignature, ValueError):
         return False
     return True

@@ -192,6 +192,21 @@ def test_a_history_that_was_made_up_vouches_for_nobody(made, old_key, tmp_path):
     assert any("is not the key that was given" in str(problem) for problem in verify_bundle(folder, old_key))
 
 
+@pytest.mark.parametrize("part", ["date", "previous", "by_key"])
+@pytest.mark.parametrize("revoke", [False, True])
+def test_a_history_of_which_one_letter_is_wrong_is_a_problem_and_not_passed_over(made, part, revoke):
+    """A revocation whose signature was blurred would else be no revocation."""
+    rotate(made.home, made.ledger, "every year", revoke=revoke)
+    folder, history = third(made), made.home.public / "key-history.json"
+    said = json.loads(history.read_bytes())
+    text = said["links"][0][part]
+    said["links"][0][part] = text[:5] + ("1" if text[5] != "1" else "2") + text[6:]
+    for path in (history, folder / "key-history.json"):
+        path.write_text(json.dumps(said))
+    found = verify_bundle(folder, made.home.keys / "signing-key.pub")
+    assert [problem.file for problem in found if not problem.note] == ["key-history.json"], found
+
+
 @pytest.mark.whole
 def test_what_a_revoked_key_signed_does_not_verify_any_more(made, old_key):
     rotate(made.home, made.ledger, "a laptop was stolen", revoke=True)

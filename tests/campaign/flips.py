@@ -1,0 +1,91 @@
+"""Every byte of a small bundle, its signed notice and its history of keys included, changed by itself: verify sees it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from schemas.spec.domain import Domain
+from steps_engine.methods.checked import Findings
+from tasks.publishing.publication import publish
+from tasks.stages.take_back import withdraw
+from tasks.stores.keys import signing_key
+from tasks.stores.ledger import open_ledger
+from tasks.stores.rotation import rotate
+from tasks.verify import bundle as checking
+from tasks.verify.bundle import Problem, holds, verify_bundle
+from tests.campaign.trials import Family, Found, Trial
+from tests.tasks.publishing.making import a_release, make, some_counts
+
+BYTES = 256  # a trial
+NAME = "poll-2026"
+SMALLEST = Domain.model_validate(
+    {
+        "name": "poll",
+        "population": "town",
+        "attributes": ({"name": "voted", "kind": "categorical", "categories": ("no", "yes")},),
+    }
+)
+
+Verify = Callable[[Path, Path], list[Problem]]
+
+
+def verify_until_found(folder: Path, key: Path) -> list[Problem]:
+    """`verify_bundle`, but what is in the files is not looked at once a file is known to be another: the verdict is out."""
+    look = checking._check_content
+
+    def look_if_needed(files: Any, manifest: Any, found: Findings, again: Any) -> Any:
+        return (None, None) if found.found else look(files, manifest, found, again)
+
+    checking._check_content = look_if_needed
+    try:
+        return verify_bundle(folder, key)
+    finally:
+        checking._check_content = look
+
+
+@contextmanager
+def preparing(folder: Path) -> Iterator[dict[str, Any]]:
+    """The bundle as its readers have it: signed by a second key, published and withdrawn."""
+    made = make(folder / "home", a_release(SMALLEST, {"decomposition": "flat"}, NAME), some_counts(SMALLEST, 101))
+    signing_key(made.home)
+    rotate(made.home, open_ledger(made.home), "a campaign")
+    publish(*made.arguments)
+    withdraw(made.home, NAME, "a campaign")
+    place = made.home.public / NAME
+    parts = [(path.name, start) for path in sorted(place.iterdir()) for start in range(0, path.stat().st_size, BYTES)]
+    yield {"bundle": str(place), "key": str(made.home.keys / "signing-key.pub"), "parts": parts}
+
+
+def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
+    """Each byte of one part becomes another one, is looked at, and is put back."""
+    if trial.number >= len(trial.shared["parts"]):
+        return Found(tried=0)
+    name, start = trial.shared["parts"][trial.number]
+    folder, key = trial.folder / NAME, Path(trial.shared["key"])
+    shutil.copytree(trial.shared["bundle"], folder)
+    if not holds(verify(folder, key)):
+        return Found(lost=("the bundle does not verify before anything is changed",), kind=name)
+    path, chance = folder / name, trial.chance
+    whole = path.read_bytes()
+    places = range(start, min(start + BYTES, len(whole)))
+    missed = []
+    for place in places:
+        other = whole[place] ^ chance.randrange(1, 256)
+        path.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
+        if holds(verify(folder, key)):
+            missed.append(f"{name}: byte {place} is {other} in place of {whole[place]}, and verify says that all holds")
+    return Found(tried=len(places), lost=tuple(missed), kind=name)
+
+
+FAMILY = Family(
+    name="bytes",
+    does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time; `verify` must find each.",
+    trials=2000,
+    share=6,
+    attempt=attempt,
+    preparing=preparing,
+)
