@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from itertools import combinations
 
 import numpy as np
 
 from steps_engine.domain.cells import Space
 
-MOST_DIMENSIONS = 500  # of an interaction that is looked at; a larger one counts as open
+MOST_DIMENSIONS = 100  # of an interaction that is looked at; a larger one counts as open
 Table = tuple[int, ...]
 
 
 def is_settled(space: Space, table: Table) -> bool:
     """Whether smaller tables and the rules say all of a table's interaction.
 
-    Where rows are forbidden the table is nought, so that its interaction is less what its smaller tables add up to there. An
-    interaction that is nought in all forbidden combinations of tied attributes, and in no others than itself, is nought:
-    then these values are enough to tell it, whatever other attributes the table has.
+    Where rows are forbidden the table is nought, so that its interaction is there what its smaller tables add up to, negated.
+    If no interaction but nought vanishes in all forbidden combinations of the tied attributes, these values tell all of it,
+    whatever other attributes the table has.
     """
     return bool(settling(space, table))
 
@@ -42,19 +41,3 @@ def settling(space: Space, table: Table) -> Table:
 def _sums_to_nought(size: int) -> np.ndarray:
     """Columns that span the vectors which sum to nought."""
     return np.eye(size)[:, 1:] - np.eye(size)[:, :1]
-
-
-def open_parts(space: Space, table: Table) -> tuple[Table, ...]:
-    """The tables that tell all of a table: itself, or where its interaction is settled those within it, down to pairs.
-
-    >>> from schemas.spec.domain import Domain
-    >>> rule = {"never": {"a": "1", "b": "0"}}
-    >>> two = [{"name": name, "kind": "categorical", "categories": ("0", "1")} for name in "abc"]
-    >>> known = Domain.model_validate({"name": "d", "population": "p", "attributes": tuple(two), "rules": (rule,)})
-    >>> open_parts(Space(known), (0, 1, 2))
-    ((0, 1), (0, 2), (1, 2))
-    """
-    if len(table) <= 2 or not is_settled(space, table):
-        return (table,)
-    within = (part for smaller in combinations(table, len(table) - 1) for part in open_parts(space, smaller))
-    return tuple(dict.fromkeys(within))

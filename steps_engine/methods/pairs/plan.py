@@ -21,7 +21,7 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_tables, of_first_order
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
-from steps_engine.domain.settled import is_settled, open_parts
+from steps_engine.domain.settled import is_settled
 from steps_engine.inference.contrasts import is_counted, residual_variance
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
@@ -86,16 +86,16 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:
     """What analyses need, without attributes that have no choice; under ρ a table's interactions, and so those of its parts.
 
-    A larger table whose interaction follows from the rules is not measured: those within it tell all of it.
+    There an interaction that follows from the rules is not measured: smaller ones tell all of it. (Under ε they would not be
+    cheaper than the counts, which have no noise where no row can be.)
     """
     domain, space = release.domain, Space(release.domain)
     found = (tuple(domain.index(name) for name in names) for names in needed_tables(release))
     with_choice = [tuple(j for j in table if domain.sizes[j] > 1) for table in found]
-    telling = list(dict.fromkeys(part for table in with_choice for part in open_parts(space, table)))
     if allowance.measure is not PURE:
-        within = (part for table in telling for size in range(2, len(table) + 1) for part in combinations(table, size))
-        telling = [part for part in dict.fromkeys(within) if len(part) == 2 or not is_settled(space, part)]
-    return tuple(table for table in telling if len(table) > 1)
+        parts = (part for table in with_choice for size in range(2, len(table) + 1) for part in combinations(table, size))
+        with_choice = [part for part in dict.fromkeys(parts) if len(part) == 2 or not is_settled(space, part)]
+    return tuple(dict.fromkeys(table for table in with_choice if len(table) > 1))
 
 
 def paying(

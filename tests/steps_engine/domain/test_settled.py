@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steps_engine.domain.cells import Space
-from steps_engine.domain.settled import is_settled, open_parts
+from steps_engine.domain.settled import is_settled
 from tests.steps_engine.shapes import SHAPES, domain, never
 
 RULED = {
@@ -53,8 +53,3 @@ def test_an_interaction_is_settled_where_smaller_tables_and_rules_leave_no_choic
 def test_one_rule_of_two_categories_each_settles_and_one_cell_of_six_does_not():
     assert is_settled(Space(RULED["two by two"]), (0, 1)) and is_settled(Space(RULED["two by two"]), (0, 1, 2))
     assert not is_settled(Space(RULED["two by two"]), (0, 2)) and not is_settled(Space(RULED["one cell of six"]), (0, 1))
-
-
-def test_a_table_that_is_settled_is_told_by_its_parts():
-    assert open_parts(Space(RULED["two by two"]), (0, 1, 2)) == ((0, 1), (0, 2), (1, 2))
-    assert open_parts(Space(RULED["one cell of six"]), (0, 1, 2)) == ((0, 1, 2),)
