@@ -1,8 +1,9 @@
 """Intervals of logistic regressions from m sets, on samples of the youth voter stand-in: coverage, overlap and width.
 
-Run with `python -m benchmarks.logistic [--repeats 50] [--release NAME]… [--sets 10] [--epsilon 1] [--delta 1e-9]`. A repeat is
-a sample with replacement from the stand-in; the truth is the fit to the stand-in. Releases differ in what they declare:
-nothing, the paper's model of 32 coefficients, or the one of 30 among the registered; from the sets of each, both are fitted.
+Run with `python -m benchmarks.logistic [FILE] [--repeats 50] [--release NAME]… [--sets 10] [--epsilon 1] [--delta 1e-9]`. A
+repeat is a sample with replacement from the stand-in, or from FILE (Parquet), which has its attributes as category codes from
+0; the truth is the fit to all of it. Releases differ in what they declare: nothing, the paper's model of 32 coefficients, or
+the one of 30 among the registered; from the sets of each, both are fitted.
 What a repeat gave is kept in .cache/logistic.jsonl (or --kept FILE), so that an interrupted run goes on where it was.
 """
 
@@ -22,6 +23,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from steps_engine.domain.encoding import decode
 from steps_engine.evaluation.combining import combine, interval, overlap
 from steps_engine.evaluation.regression import MODELS, Estimates, Model, fit
 from steps_engine.noise import SeededRandomness, integers_below
@@ -47,6 +49,7 @@ class Asked:
     epsilon: str
     delta: str
     repeat: int
+    file: str = ""  # the stand-in, if none
 
     @property
     def method(self) -> StudyMethod:
@@ -55,8 +58,12 @@ class Asked:
 
 
 @cache
-def population() -> pd.DataFrame:
-    return youth_voter(ROWS, SeededRandomness(1))
+def population(file: str = "") -> pd.DataFrame:
+    if not file:
+        return youth_voter(ROWS, SeededRandomness(1))
+    domain = voter_domain()
+    codes = pd.read_parquet(file)[list(domain.names)].to_numpy(np.int64)
+    return decode(codes, domain, SeededRandomness("population")).to_pandas()
 
 
 def fits(frame: pd.DataFrame) -> dict[str, Estimates]:
@@ -69,20 +76,21 @@ def fits(frame: pd.DataFrame) -> dict[str, Estimates]:
 
 
 @cache
-def truth() -> dict[str, Estimates]:
-    return fits(population())
+def truth(file: str = "") -> dict[str, Estimates]:
+    return fits(population(file))
 
 
 def one_repeat(asked: Asked) -> dict[str, Any]:
     """Of each model per coefficient: error, whether it is covered, overlap with the sample's interval, width over its own."""
     drawing, begun = SeededRandomness(("logistic", asked.repeat)), time.process_time()
-    frame = population().iloc[integers_below(ROWS, ROWS, drawing.child("sample"))].reset_index(drop=True)
+    rows = len(population(asked.file))
+    frame = population(asked.file).iloc[integers_below(rows, rows, drawing.child("sample"))].reset_index(drop=True)
     declared = (DECLARED[asked.release],) if asked.release != "undeclared" else ()
     original = Original(voter_domain(), frame, declared)
     noise = drawing.child(asked.release, asked.sets, asked.epsilon, asked.delta)
     sets = [fits(each) for each in draw_sets(asked.method, original, asked.epsilon, asked.sets, noise)]
     samples = fits(frame)
-    found = {model: compared(truth()[model], samples[model], [each[model] for each in sets]) for model in samples}
+    found = {model: compared(truth(asked.file)[model], samples[model], [each[model] for each in sets]) for model in samples}
     return {**found, "seconds": time.process_time() - begun}
 
 
@@ -132,6 +140,7 @@ def row(release: str, model: str, found: Sequence[dict[str, Any]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", default="")
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--release", action="append", choices=DECLARED)
     parser.add_argument("--sets", type=int, default=10)
@@ -142,7 +151,7 @@ def main() -> None:
     before, found = kept(asked.kept), {name: [] for name in asked.release or DECLARED}
     for repeat in range(asked.repeats):
         for name, each in found.items():
-            one = Asked(name, asked.sets, asked.epsilon, asked.delta, repeat)
+            one = Asked(name, asked.sets, asked.epsilon, asked.delta, repeat, asked.file)
             if key(one) not in before:
                 keep(asked.kept, one, one_repeat(one))
                 before = kept(asked.kept)
