@@ -96,12 +96,13 @@ def _analysis(each: dict[str, Any], symbol: str) -> str:
 
 
 def _expected(each: dict[str, Any]) -> str:
-    """How far a 95% interval is expected to reach."""
+    """How far a 95% interval is expected to reach, and for what: nothing is known of frequencies before data."""
     if each["expected_width"] is None:
         return "measured; what to expect depends on expected_rows, which the dataset lacks"
     if each["kind"] == "table":
         return f"± {100 * each['expected_width']:.3g}% of all rows expected in an average cell"
-    return f"± {each['expected_width']:.3g} expected in the widest coefficient ({each['kind']})"
+    supposed = "if categories are equally frequent, up to 5 times as far for one that 5% of the rows have"
+    return f"± {each['expected_width']:.3g} expected in the widest coefficient ({each['kind']}) {supposed}"
 
 
 def wanted(answer: dict[str, Any]) -> None:

@@ -90,7 +90,8 @@ def show_plan(home: Home, plan: PlanReference) -> None:
         create_table_artifact(
             [_analysis_row(each, symbol) for each in planned.analyses],
             key=_key("analyses", planned.release),
-            description="what the analyses that the release names will get; widths are halves of 95% intervals",
+            description="what the analyses that the release names will get; widths are halves of 95% intervals, "
+            "expected for attributes that are balanced and independent",
         )
     create_image_artifact(tree_uri(planned), key=_key("tree", planned.release), description="the layers of the tree")
 

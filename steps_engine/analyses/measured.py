@@ -18,6 +18,8 @@ from schemas.plan import Draw, Plan, Table
 from schemas.spec.domain import Domain
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.mechanisms import GAUSSIAN, contrast_variance
+from steps_engine.domain.cells import Space
+from steps_engine.domain.settled import settling
 from steps_engine.inference.contrasts import is_counted, residual_variance
 
 Names = frozenset[str]
@@ -34,7 +36,19 @@ class Measured:
     def variance(self, of: Iterable[str]) -> float | None:
         """Of the noise in the interaction of some attributes, in one direction and one measurement; None: not measured."""
         wanted = self._with_choice(of)
-        return self._contrasts.get(wanted) if self._contrasts else self._from_layers(wanted)
+        found = self._contrasts.get(wanted) if self._contrasts else self._from_layers(wanted)
+        return self._from_rules(wanted) if found is None else found
+
+    def _from_rules(self, of: Names) -> float | None:
+        """Of an interaction that rules settle: it is less the sum of the smaller ones where no row can be, and so is its noise.
+
+        Each smaller one that has the attributes which are not tied is spread evenly over those that it lacks.
+        """
+        tied = frozenset(self.domain.names[j] for j in settling(self._space, tuple(sorted(map(self.domain.index, of)))))
+        noise = {part: self.variance(part) for part in parts(of) if of - tied <= part < of}
+        if not tied or None in noise.values():
+            return None
+        return sum(variance / math.prod(self.sizes(of - part)) for part, variance in noise.items() if variance is not None)
 
     def holds(self, table: Iterable[str]) -> bool:
         """Whether every interaction within a table is measured."""
@@ -54,6 +68,10 @@ class Measured:
     def _with_choice(self, of: Iterable[str]) -> Names:
         """An attribute of one category adds nothing."""
         return frozenset(name for name in of if self.sizes([name]) > (1,))
+
+    @cached_property
+    def _space(self) -> Space:
+        return Space(self.domain)
 
     @cached_property
     def _contrasts(self) -> dict[Names, float]:

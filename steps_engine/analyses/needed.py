@@ -28,10 +28,15 @@ def needed_tables(release: Release) -> tuple[Table, ...]:
 
 
 def of_first_order(release: Release, tables: Iterable[Table]) -> tuple[Table, ...]:
-    """Of these tables those whose noise reaches an analysis at first order: of a model's outcome, or of a table asked for."""
+    """Of these tables those whose noise reaches an analysis at first order: of a model's outcome, or of a table asked for.
+
+    A model's score is Σ x·(y − p): of the rows that `where` keeps, x alone is in it too, with its attributes.
+    """
     asked = questions_of(release.spec.analyses, release.domain)
-    outcomes = {variables(model_of(each))[0] for each in asked if each.kind != "table"}
+    models = [each for each in asked if each.kind != "table"]
+    outcomes = {variables(model_of(each))[0] for each in models}
     wanted = [frozenset(each.table) for each in asked if each.kind == "table"]
+    wanted += [term | set(each.where) for each in models if each.where for term in terms_of(each)]
     return tuple(of for of in tables if outcomes.intersection(of) or any(each.issuperset(of) for each in wanted))
 
 

@@ -20,6 +20,8 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import name_of
 from steps_engine.analyses.results import columns_of, results_of
+from steps_engine.domain.cells import Space
+from steps_engine.domain.settled import is_settled
 from steps_engine.methods.checked import Findings
 from tasks.publishing import bundle
 from tasks.verify.files import read_table
@@ -62,7 +64,7 @@ def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
 
 
 def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
-    """Where tables are drawn, some draw tells of every part of this one; in one tree, leaves hold every attribute."""
+    """Where tables are drawn, a draw or the rules tell of every part of this one; in one tree, leaves hold every attribute."""
     sizes = {name: domain.sizes[domain.index(name)] for name in table}
     if prod(sizes.values()) > MOST_CELLS:
         return False
@@ -74,7 +76,9 @@ def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
     wanted = (frozenset(part) for size in range(1, len(names) + 1) for part in combinations(names, size))
     # Of larger tables under ε counts are drawn, which tell of all their parts.
     counted = [set(of) for draw in plan.draws if draw.mechanism in COUNTED for of in draw.tables if len(of) > 2]
-    return all(part in drawn or any(part <= of for of in counted) for part in wanted)
+    untold = [part for part in wanted if part not in drawn and not any(part <= of for of in counted)]
+    space = Space(domain)
+    return all(is_settled(space, tuple(sorted(map(domain.index, part)))) for part in untold)
 
 
 def _published_problems(said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Path]) -> Iterator[str]:

@@ -41,7 +41,7 @@ def test_the_plan_tells_of_every_analysis_and_reads_no_data(small: Small, steps)
     assert said["format"] == 3 and said["analyses"][2]["coefficients"]["age"] > 0
     out = steps("plan", small.release).out
     assert "analysis  working × age: " in out and "% of all rows expected in an average cell" in out
-    assert "expected in the widest coefficient (logistic)" in out
+    assert "expected in the widest coefficient (logistic) if categories are equally frequent" in out
 
 
 def test_a_plan_without_analyses_has_no_such_key(small: Small, steps):

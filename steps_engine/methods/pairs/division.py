@@ -85,6 +85,10 @@ class Matter:
     importance: tuple[float, ...]
     declared: frozenset[Table] = frozenset()
 
+    @classmethod
+    def alike(cls, domain: Domain) -> Matter:
+        return cls((1.0,) * len(domain.sizes))
+
     def of(self, table: Table) -> float:
         """The number of rows is in every margin; by how much a margin is uneven, about ½, its error is there too."""
         if not table:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -20,7 +19,9 @@ from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.mechanisms import contrast_variance
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_tables, of_first_order
+from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
+from steps_engine.domain.settled import is_settled
 from steps_engine.inference.contrasts import is_counted, residual_variance
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
@@ -83,31 +84,44 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 
 
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:
-    """What analyses need, without attributes that have no choice; under ρ a table's interactions, and so those of its parts."""
-    domain = release.domain
+    """What analyses need, without attributes that have no choice; under ρ a table's interactions, and so those of its parts.
+
+    There an interaction that follows from the rules is not measured: smaller ones tell all of it. (Under ε they would not be
+    cheaper than the counts, which have no noise where no row can be.)
+    """
+    domain, space = release.domain, Space(release.domain)
     found = (tuple(domain.index(name) for name in names) for names in needed_tables(release))
     with_choice = [tuple(j for j in table if domain.sizes[j] > 1) for table in found]
     if allowance.measure is not PURE:
-        with_choice = [part for table in with_choice for size in range(2, len(table) + 1) for part in combinations(table, size)]
+        parts = (part for table in with_choice for size in range(2, len(table) + 1) for part in combinations(table, size))
+        with_choice = [part for part in dict.fromkeys(parts) if len(part) == 2 or not is_settled(space, part)]
     return tuple(dict.fromkeys(table for table in with_choice if len(table) > 1))
 
 
 def paying(
     domain: Domain, allowance: Allowance, divided: Division, asked: int | str | None, declared: Sequence[Table]
 ) -> Triples:
-    """Tables of three attributes that nobody asked for; none where pairs are elected or their number is given."""
+    """Tables of three attributes that nobody asked for; none where pairs are elected or their number is given.
+
+    Those that declared tables or the rules tell of are left out, and their part of the budget stays with the tables.
+    """
     if divided.elected or asked is not None or not divided.margins < 1:
         return Triples()
     cost = float(allowance.total) / len(allowance.served)
     found = triples(domain, allowance, cost, float(divided.margins))
-    undeclared = tuple(table for table in found.tables if table not in declared)
-    return replace(found, tables=undeclared) if undeclared else Triples()
+    space, others = Space(domain), untold(found.tables, declared, allowance)
+    left = [table for table in others if table not in declared and not is_settled(space, table)]
+    if not left:
+        return Triples()
+    each = shares_of(weights(blocks(found.tables, domain.sizes, allowance), domain.sizes, Matter.alike(domain), allowance))
+    kept = sum(share for table, share in zip(found.tables, each, strict=True) if table in left)
+    return Triples(tuple(left), found.part * kept)
 
 
-def untold(pairs: Sequence[Table], declared: Sequence[Table], allowance: Allowance) -> list[Table]:
-    """Pairs that are not within a larger table which is counted: its counts tell of them."""
+def untold(tables: Sequence[Table], declared: Sequence[Table], allowance: Allowance) -> list[Table]:
+    """Tables that are not within a larger one which is counted: its counts tell of them."""
     larger = [set(table) for table in declared if is_counted(table, allowance.measure is not PURE)]
-    return [pair for pair in pairs if not any(held.issuperset(pair) for held in larger)]
+    return [table for table in tables if not any(held.issuperset(table) for held in larger)]
 
 
 def pairs_spec(release: Release) -> PairsSpec:

@@ -12,6 +12,8 @@ import pytest
 from schemas.errors import SpecError
 from schemas.spec.method import method_spec
 from schemas.spec.release import ReleaseSpec
+from steps_engine.domain.counting import count_codes
+from steps_engine.domain.records import codes_of
 from steps_engine.inference.raking import raked
 from steps_engine.methods.pairs import measure
 from steps_engine.methods.pairs.estimate import estimate
@@ -20,6 +22,7 @@ from steps_engine.methods.pairs.tables import noisy_table, read_measured, read_s
 from steps_engine.methods.planning import make_plan, plan_with_analyses
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
+from tasks.verify.analyses import planned_problems
 from tests.steps_engine.methods.pairs.test_synthesize import PLENTY, made
 from tests.steps_engine.shapes import SHAPES, counted, domain, release
 
@@ -179,13 +182,13 @@ def test_a_price_that_no_number_of_rows_repays_does_not_end_the_run():
 # --- what analyses need
 
 
-def asking(of, analyses, **privacy):
-    usual = release(of, method_spec(decomposition="pairs", sets={"count": 3, "budget": "shared"}), "1", **privacy)
+def asking(of, analyses, epsilon="1", **privacy):
+    usual = release(of, method_spec(decomposition="pairs", sets={"count": 3, "budget": "shared"}), epsilon, **privacy)
     return usual.model_copy(update={"spec": ReleaseSpec.model_validate({**dict(usual.spec), "analyses": analyses})})
 
 
 @either_measure
-@pytest.mark.parametrize("rules", [(), ({"never": {"x0": 1, "x2": 1}},)], ids=["no rule", "a rule"])
+@pytest.mark.parametrize("rules", [(), ({"never": {"x0": 1, "x1": 3}},)], ids=["no rule", "a rule"])
 def test_a_larger_table_that_an_analysis_needs_is_measured_in_all_its_categories_and_kept_to(rules, privacy):
     of = domain(2, 12, 2, 3, rules=rules, expected_rows=3000)
     counts = counted(of, 3000)
@@ -213,6 +216,28 @@ def test_what_is_declared_gets_more_of_the_budget_and_nothing_is_voted_on_twice(
     assert len(named) == 1 and named[0].cost > max(others) and len(others) == 27
     structure, _ = read_measured(of, plan, run(elected, counted(of, 3000), SeededRandomness(0)).tables)
     assert sorted(structure.tables) == sorted(combinations(range(8), 2))
+
+
+def test_an_interaction_that_rules_tell_of_is_not_paid_for_and_the_rows_have_it():
+    of = domain(2, 3, 2, 3, rules=({"never": {"x0": 1, "x2": 0}},), expected_rows=3000)
+    counts = counted(of, 3000)
+    asked = asking(of, (("x0", "x1", "x2"), ("x1", "x2", "x3")), "20", **RHO)
+    released = run(asked, counts, SeededRandomness(1))
+    drawn = {table for draw in released.plan.draws for table in draw.tables}
+    assert ("x0", "x1", "x2") not in drawn and {("x0", "x1"), ("x0", "x2"), ("x1", "x2", "x3")} <= drawn
+    assert all(each.measured for each in released.plan.analyses) and not list(planned_problems(released.plan, of))
+    rows = count_codes(codes_of(released.records[0], of))
+    shares = [exact_table(each, (0, 1, 2), of) for each in (rows, counts)]
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.02
+
+
+@either_measure
+def test_the_control_without_its_rule_is_drawn_and_not_called_measured_otherwise(privacy):
+    of = domain(2, 3, 2, 3, expected_rows=3000)
+    plan = make_plan(asking(of, (("x0", "x1", "x2"),), **privacy))
+    assert any(("x0", "x1", "x2") in draw.tables for draw in plan.draws)
+    without = plan.model_copy(update={"draws": tuple(draw for draw in plan.draws if ("x0", "x1", "x2") not in draw.tables)})
+    assert any("is not measured" in each for each in planned_problems(without, of))
 
 
 # --- what is met at the door

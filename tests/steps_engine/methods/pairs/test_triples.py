@@ -11,6 +11,7 @@ import pytest
 
 from schemas.spec.analyses import TableAnalysis
 from schemas.spec.method import method_spec
+from schemas.spec.release import ReleaseSpec
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of
 from steps_engine.inference.reweighting import tables_of
@@ -62,6 +63,18 @@ def test_triples_are_paid_from_the_tables_part():
         < sum(draw.cost for draw in plan.draws if any(len(table) > 2 for table in draw.tables))
         < Fraction(7, 10) * Fraction(plan.cost)
     )
+
+
+@pytest.mark.parametrize("privacy", [{}, RHO], ids=["ε", "ρ"])
+@pytest.mark.parametrize("declared", [("x0", "x1", "x2", "x3", "x4", "x5"), ("x0", "x1", "x2")], ids=["all", "three"])
+def test_triples_that_a_declared_table_tells_of_leave_their_part_to_it(declared, privacy):
+    usual = release(SIX, method_spec(decomposition="pairs", sets={"count": 3, "budget": "shared"}), "20", **privacy)
+    asked = usual.model_copy(update={"spec": ReleaseSpec.model_validate({**dict(usual.spec), "analyses": (declared,)})})
+    plan = make_plan(asked)
+    drawn = [table for table in larger(plan) if len(table) == 3]
+    assert sum(draw.cost for draw in plan.draws) == Fraction(plan.cost) and len(drawn) == len(set(drawn))
+    if len(declared) > 3:
+        assert len(drawn) == (20 if privacy else 0)  # under ε the counts of all six tell of every three
 
 
 @pytest.mark.whole
