@@ -18,7 +18,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
 from steps_engine.accounting.effort import START_BYTES, seconds_around
-from steps_engine.accounting.measures import PURE, ZCDP, Measure
+from steps_engine.accounting.measures import MEASURES, PURE, ZCDP, Measure
 from steps_engine.accounting.mechanisms import (
     COUNTING,
     COUNTS,
@@ -132,6 +132,13 @@ def allowance_of(release: Release) -> Allowance:
     served = (None,) if sets.budget == "shared" else tuple(range(1, sets.count + 1))
     measure, total = (PURE, as_fraction(spec.privacy.epsilon or 0)) if spec.privacy.measure == "pure" else (ZCDP, _rho(release))
     return Allowance(measure, total, release.domain.unit.rows_per_person, spec.privacy.neighbours == "substitute", served)
+
+
+def allowance_in(plan: Plan) -> Allowance:
+    """The one that a plan was made with."""
+    return Allowance(
+        MEASURES[plan.measure], Fraction(plan.cost), plan.rows_per_person, plan.neighbours == "substitute", plan.served
+    )
 
 
 def _rho(release: Release) -> Fraction:

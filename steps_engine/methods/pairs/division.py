@@ -29,7 +29,9 @@ TOLD = 10  # groups of an attribute that an elected pair should tell apart
 WORTH = 1.1  # elections must promise so much more than measuring all, which cannot miss a pair
 FEWEST_ELECTED = 2  # for each attribute: a tree, and as many beside it
 DECLARED = 4.0  # a table that an analysis needs matters so much more than others
+WHOLE = 1.25  # under ε tables may err so much more in all categories than in groups, which tell nothing within them
 TOLD_BY_TABLES = 0.25  # of the margins' part is left to them where tables in all categories tell of them too, under ε
+TOLD_BY_NOISY_TABLES = 0.5  # the same where groups would have had less noise
 ASSUMED_ROWS = 10**5
 MEAN_SIZE = 0.4  # ½·E|z| of a standard normal: what noise of standard deviation 1 in a cell misplaces
 ADDED_UP = 5_000  # pairs, one by one: of a hundred attributes
@@ -149,18 +151,38 @@ def division(domain: Domain, allowance: Allowance, asked: int | str | None, decl
         return Division(Fraction(1), 0, 0.0)
     rows, cost = domain.expected_rows or ASSUMED_ROWS, float(allowance.total) / len(allowance.served)
     first = float(margin_errors(domain, allowance, cost).mean())
-    grouped = grouped_sizes(domain, allowance, cost)
-    second = float(left(errors(possible, grouped, allowance, cost) / rows).mean())
+    grouped, whole = grouped_sizes(domain, allowance, cost), is_whole(domain, allowance)
+    second = _left(domain, domain.sizes if whole else grouped, allowance)
     power = 1 / 2 if allowance.measure is PURE else 2 / 3
     part = first**power / (first**power + second**power)
     noise = errors(possible, np.minimum(domain.sizes, TOLD).tolist(), allowance, cost * (1 - part)) / rows
     number = elected(domain, allowance, noise, cost * (1 - part), asked)
     number = min(number, len(set(possible).difference(declared)))  # what analyses need is measured, and not voted on
-    whole = bool(declared) or grouped == list(domain.sizes)
-    told = TOLD_BY_TABLES if whole and allowance.measure is PURE else 1.0
+    told = 1.0
+    if allowance.measure is PURE and (declared or whole and not number):
+        told = TOLD_BY_TABLES if declared or grouped == list(domain.sizes) else TOLD_BY_NOISY_TABLES
     margins = min(max(Fraction(round(part * told * 1000), 1000), LEAST_PART), MOST_PART)
     again = 1 / (1 - part) if allowance.measure is PURE else 1 / math.sqrt(1 - part)
     return Division(margins, number, first / part ** (1 / power - 1) + second * again)
+
+
+def is_whole(domain: Domain, allowance: Allowance) -> bool:
+    """Whether tables are counted in all categories, if none is elected: under ε, where groups would save little noise and
+    noise leaves at least half of what there is to be told.
+
+    Then tables tell of margins too, by their sums; those of groups leave to margins alone how a group divides.
+    """
+    if allowance.measure is not PURE or not candidates(domain):
+        return False
+    cost = float(allowance.total) / len(allowance.served)
+    whole, grouped = (_left(domain, sizes, allowance) for sizes in (domain.sizes, grouped_sizes(domain, allowance, cost)))
+    return whole <= min(WHOLE * grouped, STRONGEST / DECAY / 2)  # the mean pair moves ∫ 0.25·e^(−5q) dq of the rows
+
+
+def _left(domain: Domain, sizes: Sequence[int], allowance: Allowance) -> float:
+    """What the noise of all pairs leaves wrong in the mean one, where attributes have so many categories or groups."""
+    cost = float(allowance.total) / len(allowance.served)
+    return float(left(errors(candidates(domain), sizes, allowance, cost) / (domain.expected_rows or ASSUMED_ROWS)).mean())
 
 
 def margin_errors(domain: Domain, allowance: Allowance, cost: float) -> np.ndarray:

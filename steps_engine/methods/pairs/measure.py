@@ -15,11 +15,12 @@ from schemas.plan import Draw, Plan
 from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import contrast_noise, contrast_variance, elect, joint_noise
+from steps_engine.accounting.plans import allowance_in
 from steps_engine.domain.contingency import covers, in_parallel, joint_table, largest_joint, margin
 from steps_engine.domain.counting import Counts, most_rows, no_codes
 from steps_engine.inference.contrasts import contrast
 from steps_engine.inference.one_way import joined, smoothed
-from steps_engine.methods.pairs.division import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL
+from steps_engine.methods.pairs.division import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL, is_whole
 from steps_engine.methods.pairs.structure import Margins, Structure, Table, elected_draws, is_centred, ungrouped
 from steps_engine.noise import Randomness
 from steps_engine.scores import MOST_ROWS
@@ -92,9 +93,12 @@ def _table(counts: Counts, attributes: tuple[int, ...], sizes: tuple[int, ...]) 
 def groups(margins: Margins) -> tuple[np.ndarray, ...]:
     """Neighbouring categories together, until a group has enough rows to be told from the noise of a table's cell.
 
-    Attributes with few categories, those that rules tie to others and those that analyses need stay as they are.
+    Attributes with few categories, those that rules tie to others and those that analyses need stay as they are; and all do
+    where the plan leaves it to tables to tell of margins.
     """
     domain, plan = margins.domain, margins.plan
+    if not elected_draws(plan) and is_whole(domain, allowance_in(plan)):
+        return tuple(np.arange(size) for size in domain.sizes)
     whole = ungrouped(plan, domain)
     total, errors = max(float(margins.total.mean()), 1.0), unit_errors(plan, domain.names)
     found = []

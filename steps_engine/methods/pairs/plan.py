@@ -34,6 +34,7 @@ from steps_engine.methods.pairs.division import (
     crossed,
     division,
     grouped_sizes,
+    is_whole,
     shares_of,
     weights,
 )
@@ -157,7 +158,8 @@ def _table_draws(
     """Every table by what its noise is expected to cost in error; elected ones alike."""
     names, all_sizes = domain.names, domain.sizes
     found = blocks(tables, all_sizes, allowance)
-    sizes = grouped_sizes(domain, allowance, float(cost), matter.declared)
+    whole = not elected and is_whole(domain, allowance)
+    sizes = domain.sizes if whole else grouped_sizes(domain, allowance, float(cost), matter.declared)
     alone = weights([Block((pair,)) for pair in candidates(domain)], sizes, matter, allowance)
     votes = [sum(alone) / len(alone)] * elected  # an elected pair is expected to matter as others do
     shares = shares_of([*weights(found, sizes, matter, allowance), *votes])
