@@ -83,7 +83,7 @@ def write_suite(release: Release, path: Path) -> dict[str, Any]:
     """The domain's expectations as a public file for suppliers; never over what is there. Reads no record."""
     if os.path.lexists(path):
         raise SpecError(f"{path} exists, and is never overwritten; give another name.")
-    suite = supplier_suite(release.domain, is_csv=Path(release.source).suffix.lower() == ".csv")
+    suite = supplier_suite(release.domain, is_csv=str(release.source).lower().endswith(".csv"))
     with disk_faults(path), open(path, "x", encoding="utf-8") as file:
         json.dump(suite, file, ensure_ascii=False, indent=2)
     return suite
