@@ -178,7 +178,7 @@ def _range(attribute: Attribute, value: dict[str, Any]) -> tuple[int, ...]:
         raise ValueError(f"{attribute.name}: a rule's range is {{from: a, below: b}}, for numbers, dates and times")
     bins = attribute.code_of
     ends = {key: bins.get(_end(attribute, end)) for key, end in value.items()}
-    first, past = ends.get("from", 0), ends.get("below", attribute.present)
+    first, past = ends.get("from", 0), ends["below"] if "below" in ends else attribute.present
     if first is None or past is None or first >= past:
         raise ValueError(f"{attribute.name}: a rule's range must begin and end where bins do: {some_of(attribute.labels)}")
     return tuple(range(first, past))
