@@ -52,8 +52,9 @@ def _anywhere(bin_: np.ndarray, attribute: Ranged, share: np.ndarray) -> np.ndar
     """Between the edges; never the upper one, and never a spike."""
     low, high = attribute.edge_values[bin_], attribute.edge_values[bin_ + 1]
     values: np.ndarray = np.minimum(low + share * (high - low), np.nextafter(high, low))
-    held = np.isin(values, attribute.layout.spike)
-    return np.where(held, np.nextafter(values, high), values)
+    if not attribute.spikes:
+        return values
+    return np.where(np.isin(values, attribute.layout.spike), np.nextafter(values, high), values)
 
 
 def _steps(bin_: np.ndarray, attribute: Ranged, share: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ def label_by_hand(number: float, attribute, edges: list, top: float) -> str:
 
 def number_by_hand(value) -> float:
     if isinstance(value, datetime.datetime):
-        return (value - datetime.datetime(1970, 1, 1)) / datetime.timedelta(days=1)
+        return (value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(days=1)  # a time of day is dropped
     return (value - EPOCH).days if isinstance(value, datetime.date) else value
 
 
