@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rfc8785
 
-from schemas.spec.described import WORDS
-
 if TYPE_CHECKING:
     from schemas.spec.release import Release
 
 # Of plans and specs. A key that is added later makes another format, in which it would be hashed; a document has the lowest
 # format that can say it.
 PLAN_FORMAT: Final = 2
-FORMAT_3: Final = 3  # knows two measures, interactions, analyses, words, reasons, overlaps and how files are written
+FORMAT_3: Final = 3  # knows two measures, interactions, analyses, and whatever a spec could not say before
 LARGEST_WHOLE = 2**53 - 1  # what RFC 8785 writes as a number
 
 
@@ -89,9 +87,8 @@ def spec_hash(release: Release, format: int | None = None) -> str:
     document = _without_places(release.model_dump(mode="json"))
     if format != 1:
         asked = release.spec.privacy
-        domain = release.domain
-        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or domain.reads_otherwise or domain.overlaps
-        format = FORMAT_3 if says_more or _has_words(document) else PLAN_FORMAT
+        says_more = asked.measure != "pure" or asked.why or release.spec.analyses or _says_more(document)
+        format = FORMAT_3 if says_more else PLAN_FORMAT
     if format == 1:
         said = _without_places(release.model_dump(mode="json", exclude_defaults=True))
         return digest_1(_as_in_1(document, said))
@@ -103,11 +100,12 @@ def _without_places(release: dict[str, Any]) -> dict[str, Any]:
     return {"spec": spec, "domain": release["domain"]}
 
 
-def _has_words(document: dict[str, Any]) -> bool:
-    """Whether something has a title, a label, a source or a reason."""
-    domain = document["domain"]
-    parts = [document["spec"], domain, *domain["attributes"], *domain["rules"]]
-    return any(key in WORDS for part in parts for key in part)
+def _says_more(document: dict[str, Any]) -> bool:
+    """Whether spec or domain have a key that formats 1 and 2 do not have: a word, a shape, how files are written."""
+    spec, domain = document["spec"], document["domain"]
+    attributes = [each.keys() - _ATTRIBUTES_1.get(each["kind"], {}).keys() for each in domain["attributes"]]
+    rules = [each.keys() - {"never"} for each in domain["rules"]]
+    return bool({"title", "description"} & spec.keys() or domain.keys() - _DOMAIN_1.keys() or any(attributes) or any(rules))
 
 
 # Every key that version 0.1.0 knew; its hash covered them all, given or not.
