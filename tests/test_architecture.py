@@ -251,6 +251,8 @@ MORE_CONTROLS = [
     (folders_keep_their_order, "steps_engine/noise.py", "from steps_engine.domain import cells"),
     (folders_keep_their_order, "tasks/stores/x.py", "from ..stages import plan"),
     (folders_keep_their_order, "tasks/verify/x.py", "from tasks.stages.plan import load_plan"),
+    (folders_keep_their_order, "tasks/answers/x.py", "from tasks.stores.ledger import open_ledger"),
+    (folders_keep_their_order, "steps_engine/methods/x.py", "from steps_engine.answers import table"),
     (the_verifier_takes_from_publishing_how_a_bundle_is_read, "tasks/verify/bundle.py", "from tasks.publishing import telling"),
     (
         the_verifier_takes_from_publishing_how_a_bundle_is_read,

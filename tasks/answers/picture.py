@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from typing import Any
 
 import matplotlib
@@ -29,7 +30,7 @@ def drawn(answer: Answer, format: str) -> bytes:
     told = [row for row in rows if row[1] is not None]
     written = io.BytesIO()
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(7, 1 + 0.28 * max(len(told), 1)), layout="constrained")
+        figure = Figure(figsize=(7, 1.4 + 0.28 * max(len(told), 1)), layout="constrained")
         axes = figure.subplots()
         places = range(len(told), 0, -1)
         axes.hlines(places, [row[2] for row in told], [row[3] for row in told], color="#1b4965")
@@ -37,7 +38,10 @@ def drawn(answer: Answer, format: str) -> bytes:
         axes.set_yticks(places, [row[0] for row in told])
         if axis == "coefficient":
             axes.axvline(0, color="#999999", linewidth=0.8)
-        axes.set(title=answer.title, xlabel=f"{axis}, with 95% intervals")
+        axes.set_title("\n".join(textwrap.wrap(answer.title, 90)), loc="left", fontsize=9)
+        axes.set_xlabel(f"{axis}, with 95% intervals")
+        warned = "\n".join(line for each in document["warnings"] for line in textwrap.wrap(each, 100))
+        figure.supxlabel(warned, fontsize=7, color="#a4372c", x=0.01, ha="left")  # a picture travels alone
         metadata = {"Date": None} if format == "svg" else {"CreationDate": None} if format == "pdf" else {}
         figure.savefig(written, format=format, metadata=metadata)
     return written.getvalue()
