@@ -54,6 +54,7 @@ class Column:
     kind: str
     words: Words
     categories: tuple[Category, ...]
+    labels: tuple[str, ...]  # of those that are not missing: texts that may stand in the column, or names of bins
     bounds: tuple[Bound, Bound | None] | None  # of numbers, days and times; None above: no end
     may_be_missing: bool
     is_counted: bool = False
@@ -65,11 +66,6 @@ class Column:
         """Title and description as one text; empty where neither was given."""
         return ". ".join(part.rstrip(".") for part in (self.words.title, self.words.description) if part)
 
-    @property
-    def labels(self) -> list[str]:
-        """Every text that may stand in the column; of numbers, days and times those of their bins."""
-        return [category.label for category in self.categories if category.label != MISSING]
-
 
 def column_of(attribute: Attribute, margin: Margin | None) -> Column:
     bounds = getattr(attribute, "bounds", None)
@@ -79,6 +75,7 @@ def column_of(attribute: Attribute, margin: Margin | None) -> Column:
         kind=attribute.kind,
         words=attribute,
         categories=tuple(_categories(attribute, margin)),
+        labels=attribute.present_labels,
         bounds=(_plain(bounds[0]), highest) if bounds else None,
         may_be_missing=attribute.missing == "category",
         is_counted=margin is not None,
@@ -105,6 +102,7 @@ def derived_column(following: Following) -> Column:
         kind="categorical",
         words=derived,
         categories=tuple(categories),
+        labels=following.categories,
         bounds=None,
         may_be_missing=None in following.codes,
         follows_from=derived.from_,

@@ -8,6 +8,7 @@ run, as they ran for the publisher, on the seeds that follow from what was drawn
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -78,18 +79,25 @@ def _retold(
 ) -> Recomputed:
     """Page, listings and describing files once more, byte for byte; another version may have put them in other words."""
     again = found.attempt(bundle.PAGE, told, manifest, plan, domain, view) or {}
-    code = version_facts()
-    is_ours = (manifest.code.version, manifest.code.commit) == (code["version"], code["commit"])
     otherwise = []
     for name in sorted(again.keys() & files.keys()):
         if again[name] == files[name].read_bytes():
             same[name] = True
-        elif is_ours:
+        elif _is_ours(manifest):
             same[name] = False
             found.add(name, "is not what follows from the tables, the plan and the domain")
         else:
             otherwise.append(name)
     return Recomputed(same, otherwise=tuple(otherwise))
+
+
+def _is_ours(manifest: Manifest) -> bool:
+    """Whether this very version wrote it."""
+    try:
+        own = version_facts()
+    except PackageNotFoundError:  # run from files that were never installed
+        return False
+    return (manifest.code.version, manifest.code.commit) == (own["version"], own["commit"])
 
 
 def _file(stage: str) -> str:

@@ -258,6 +258,8 @@ def test_a_refused_release_pauses_its_deployment_and_a_person_is_told(ui: Ui, he
     ui.ask(f"/deployments/{deployment}/schedule", {"min_runs": 1})
     audit = ui.run(ui.deployment("audit/nightly"))
     ui.wait(audit, "Completed")
+    catalogue = (ui.small.folder / "catalogue" / "index.html").read_text(encoding="utf-8")
+    assert "too-much" not in catalogue, "what is scheduled is not named"
     (low,) = until(lambda: [text for text in heard[1] if text.startswith("steps-release: low balance")])
     assert 'population "small-people": ε = 50 is scheduled (too-much)' in low
     shown = ui.ask("/artifacts/latest/filter", {"artifacts": {"key": {"any_": ["budget-forecast"]}}})

@@ -27,6 +27,7 @@ WORKER = """
 releases: ../releases
 sources: [../data]
 populations: [small-people]
+catalogue: ../catalogue
 """
 
 

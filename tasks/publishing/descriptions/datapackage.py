@@ -110,7 +110,7 @@ def _limits(column: Column, of_text: bool) -> dict[str, Any]:
         ends = zip(("minimum", "maximum"), column.bounds, strict=True)
         return limits | {name: end for name, end in ends if end is not None}
     if len(column.labels) <= MOST_LISTED:
-        limits["enum"] = [harmless(label) for label in column.labels] if of_text else column.labels
+        limits["enum"] = [harmless(label) for label in column.labels] if of_text else list(column.labels)
     return limits
 
 

@@ -19,6 +19,7 @@ from schemas.spec.domain import Domain, load_domain
 from tasks.publishing import bundle
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.publication import publish
+from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
 from tasks.stores.keys import signing_key
 from tasks.verify.bundle import Problem, holds, verify_bundle
 from tests.tasks.publishing.making import (
@@ -151,6 +152,7 @@ def test_another_signer_is_found_when_the_key_is_given(given, given_copy, tmp_pa
     sign_again(given_copy, given.home)
     manifest = (given_copy / bundle.MANIFEST).read_bytes()
     (given_copy / bundle.SIGNATURE).write_bytes(bundle.signature_of(other, manifest))
+    (given_copy / STATEMENT).write_bytes(envelope_of(other, statement_of(bundle.read_manifest(manifest), manifest)))
     assert holds(verify_bundle(given_copy))  # self-consistent: only a key from elsewhere can tell
     found = verify_bundle(given_copy, given.home.keys / "signing-key.pub")
     assert {problem.file for problem in found} == {bundle.PUBLIC_KEY, bundle.SIGNATURE} and not holds(found)
