@@ -308,6 +308,7 @@ def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui:
         os.kill(worker, signal.SIGCONT)
     assert "youth-voter was due" in late and "steps server work" in late
     ui.wait(run, "Completed")
+    until(lambda: processes("prefect.engine", of=worker) == [])  # a worker that is stopped leaves its runs to their end
 
 
 def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):
