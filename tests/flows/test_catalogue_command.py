@@ -47,6 +47,7 @@ def test_a_home_without_releases_is_told_so(small: Small, steps, somewhere: Path
     assert said.code == 0 and "0 releases" in said.out
 
 
+@pytest.mark.slow
 def test_what_is_scheduled_is_drawn_and_not_named(small: Small, steps, somewhere: Path):
     from tests.flows.test_release_flow import granted
 
@@ -84,6 +85,7 @@ def test_a_bundle_that_does_not_verify_makes_the_command_fail(small: Small, step
     assert json.loads((somewhere / "site/catalogue.json").read_bytes())["releases"] == []
 
 
+@pytest.mark.slow
 def test_the_nightly_audit_keeps_the_catalogue_that_worker_yaml_names(small: Small, steps, monkeypatch: pytest.MonkeyPatch):
     from flows import audit
     from flows.runtime.place import Place, embedded_in
