@@ -29,6 +29,7 @@ KINDS = ("backend", "server", "backend", "server", "real run")
 
 def attempt(trial: Trial, payer: str = "ledger") -> Found:
     kind, server = KINDS[trial.number % len(KINDS)], server_of(trial.shared)
+    must_run(server)
     home = home_on(trial.shared, trial.folder, f"killed_{trial.number}")
     if kind == "real run":
         return _real_run(trial, home, server)
@@ -85,7 +86,7 @@ def _in_a_transaction(server: Postgres) -> int | None:
         "SELECT pid FROM pg_stat_activity WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid() AND datname <> 'postgres'"
     )
     deadline = time.monotonic() + 10
-    with psycopg.connect(server.url, autocommit=True) as connection:
+    with suppress(psycopg.OperationalError), psycopg.connect(server.url, autocommit=True) as connection:
         while time.monotonic() < deadline:
             if found := connection.execute(query).fetchall():
                 return found[0][0]
@@ -94,8 +95,11 @@ def _in_a_transaction(server: Postgres) -> int | None:
 
 def must_run(server: Postgres) -> None:
     """Answers again: after the death of a backend by itself, after its own when it is started."""
-    for _ in range(200):
+    answered = 0
+    for _ in range(600):
         with suppress(psycopg.OperationalError), psycopg.connect(server.url, connect_timeout=5):
+            answered += 1
+        if answered == 3:  # once is not enough: it may not have noticed yet that a backend died
             return
         if not _alive(server):
             with suppress(AssertionError):  # its last processes may still hold the memory

@@ -39,7 +39,6 @@ CELLS = [cell for cell in product(range(3), range(2), range(5)) if cell[:2] != (
 EXACT = [211 + 37 * place + place * place % 23 for place in range(len(CELLS))]  # no two alike
 SECRETS: Secrets = {
     "a person's number": forms(str(PERSON)[:9]) | packed(PERSON, variable=3),
-    "the number of rows": {"plain": f'rows": {sum(EXACT)}'.encode(), "words": f"{sum(EXACT):,} rows".encode()},
 }
 
 
