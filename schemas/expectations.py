@@ -146,7 +146,8 @@ def _people(domain: Domain) -> list[Demand]:
     demands = [_type(unit.column, "person"), _none(NO_PERSON, unit.column, f"every record names its {unit.who}", "missing")]
     if unit.excess == "forbid":
         limits = {"max_value": unit.rows_per_person} | ({"min_value": unit.rows_per_person} if unit.exactly else {})
-        words = f"every {unit.who} has {'exactly' if unit.exactly else 'at most'} {unit.rows_per_person} records"
+        records = f"{unit.rows_per_person} record{'s' * (unit.rows_per_person > 1)}"
+        words = f"every {unit.who} has {'exactly' if unit.exactly else 'at most'} {records}"
         demands.append(("ColumnValuesToBeBetween", PERSON_ROWS, limits, unit.column, words, "excess"))
     return demands
 

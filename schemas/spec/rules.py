@@ -67,7 +67,19 @@ class Rule(Strict):
         """The rule as people read it."""
         if self.never is None:
             return f"always {self.always}"
-        return f"never {' with '.join(f'{name} = {value}' for name, value in self.never.items())}"
+        return f"never {' with '.join(f'{name} = {spoken(value)}' for name, value in self.never.items())}"
+
+
+def spoken(value: Any) -> str:
+    """What a rule says of one attribute.
+
+    >>> spoken("yes"), spoken(("a", None)), spoken({"from": 1, "below": 5}), spoken({"below": 5})
+    ('yes', 'a or (missing)', 'from 1 and below 5', 'below 5')
+    """
+    if isinstance(value, dict):
+        return " and ".join(f"{key} {value[key]}" for key in ("from", "below") if key in value)
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return " or ".join("(missing)" if part is None else str(part) for part in parts)
 
 
 @dataclass(frozen=True)

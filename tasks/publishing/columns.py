@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from schemas.spec.attributes import Attribute
 from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
-from schemas.spec.rules import Rule
+from schemas.spec.rules import Rule, spoken
 from steps_engine.methods.views import Margin
 from tasks.publishing.said import value_words
 from tasks.publishing.verdict import trust
@@ -114,19 +114,7 @@ def rule_words(rule: Rule, domain: Domain) -> str:
     if rule.never is None:
         return f"Always {rule.always}"
     names = sorted(rule.never, key=domain.index)
-    return "Never together: " + "; ".join(f"{name} {_said(rule.never[name])}" for name in names)
-
-
-def _said(value: Any) -> str:
-    """
-    >>> _said("yes"), _said(("a", None)), _said({"from": 1, "below": 5}), _said({"below": 5})
-    ('is yes', 'is a or (missing)', 'is from 1 and below 5', 'is below 5')
-    """
-    if isinstance(value, dict):
-        ends = [f"{key} {value[key]}" for key in ("from", "below") if key in value]
-        return f"is {' and '.join(ends)}"
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return "is " + " or ".join(MISSING if part is None else str(part) for part in parts)
+    return "Never together: " + "; ".join(f"{name} is {spoken(rule.never[name])}" for name in names)
 
 
 def _plain(bound: Any) -> Bound:
