@@ -69,7 +69,8 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        error = f"misplaces about {100 * each['predicted_error']:.2g}% of rows ({each['why']})"
+        share = f"{100 * each['predicted_error']:.2g}" if each["predicted_error"] < 0.995 else "100"
+        error = f"misplaces about {share}% of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
