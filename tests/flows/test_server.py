@@ -298,15 +298,15 @@ def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui:
     ui.wait(run, "Running")
     for process in processes("prefect.engine", of=worker):
         os.kill(process, signal.SIGKILL)
-    (crashed,) = until(lambda: told("crashed"))
-    assert "release dies" in crashed and "None" not in crashed and ui.ask(f"/flow_runs/{run}")["state_name"] == "Crashed"
+    crashed, *_ = until(lambda: [text for text in told("crashed") if "release dies" in text])
+    assert "None" not in crashed and ui.ask(f"/flow_runs/{run}")["state_name"] == "Crashed"
     os.kill(worker, signal.SIGSTOP)
     try:
         run = ui.start("is-late")
-        (late,) = until(lambda: told("late"))
+        late, *_ = until(lambda: [text for text in told("late") if "youth-voter was due" in text])
     finally:
         os.kill(worker, signal.SIGCONT)
-    assert "youth-voter was due" in late and "steps server work" in late
+    assert "steps server work" in late
     ui.wait(run, "Completed")
     until(lambda: processes("prefect.engine", of=worker) == [])  # a worker that is stopped leaves its runs to their end
 

@@ -16,6 +16,8 @@ from steps_engine.noise import SeededRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tasks.publishing.publication import publish
 from tasks.publishing.templates import PAGES, template
+from tasks.reading.profile import Finding
+from tasks.stages.validate import Outcome
 from tests.tasks.publishing.making import a_release, make
 from tests.tasks.publishing.test_page import phone
 
@@ -89,8 +91,8 @@ def test_an_evaluation_fits_a_phone(driver, tmp_path: Path):
 
 
 def test_a_validation_fits_a_phone(driver, tmp_path: Path):
-    rows = [{"state": "not met", "column": "occupation_as_described", "words": "values are among the categories " * 3,
-             "finding": {"rows": 12, "examples": [LONG]}}]  # fmt: skip
+    finding = Finding(12, (LONG,))
+    rows = [Outcome("occupation_as_described", "values are among the categories " * 3, "not met", finding, "critical")]
     page = template("validation.html").render(release={"name": "a-release"}, outcomes=rows, remarks=["one"])
     (tmp_path / "page.html").write_text(page)
     must_fit(driver, tmp_path / "page.html")

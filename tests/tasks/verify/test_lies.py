@@ -39,7 +39,8 @@ from tests.tasks.verify.test_bundle import problems_of
 
 PlanJson = dict[str, Any]
 TWO_SETS = {"count": 2}
-PERSONS = {"threefold": ("given", 3)}
+PERSONS = {"threefold": ("given", 3), "cascade that splits": ("cascade", 1)}
+PAID = {"cascade that splits": {"epsilon": "9"}}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def bundles(tmp_path_factory) -> Callable[[str], Made]:
     def get(name: str) -> Made:
         if name not in made:
             method, rows = PERSONS.get(name, (name, 1))
-            release = _ending_early() if name == "ending early" else release_of(method, rows, TWO_SETS)
+            release = _ending_early() if name == "ending early" else release_of(method, rows, TWO_SETS, **PAID.get(name, {}))
             with room_for(name):
                 made[name] = make(tmp_path_factory.mktemp("lies") / "home", release, some_counts(release.domain, 4003))
                 publish(*made[name].arguments)
@@ -266,7 +267,7 @@ LIES: dict[Callable[[PlanJson], None], tuple[str, str, str]] = {
     the_total_not_listed: ("cascade, rows not public", "plan.json", "the number of rows had to be drawn"),
     an_order_for_free: ("cascade, order elected", "plan.json", "no election accounts for another"),
     a_place_in_the_order_for_free: ("cascade, order elected", "plan.json", "one for every place but the last"),
-    a_split_for_free: ("cascade", "plan.json", "the ways through the tree of since lack a draw"),
+    a_split_for_free: ("cascade that splits", "plan.json", "the ways through the tree of since lack a draw"),
     a_parent_for_free: ("privbayes", "plan.json", "one for each but the first"),
     a_layer_elected_for_free: ("elected", "plan.json", "the elections are not those of the plan's layers"),
     everything_elected_for_free: ("elected", "plan.json", "elects nothing"),

@@ -20,7 +20,7 @@ from tasks.publishing.publication import publish
 from tasks.publishing.telling import told_names
 from tasks.verify.bundle import Verdict, examine
 from tasks.verify.recompute import NO_SEEDS, verify_again
-from tests.tasks.publishing.making import Made, edit_table, make, sign_again, some_counts
+from tests.tasks.publishing.making import Made, edit_json, edit_table, make, sign_again, some_counts
 from tests.tasks.verify.methods import release_of
 
 NAMES = ["given", "flat", "uh", "cascade", "privbayes", "pairs"]
@@ -176,6 +176,7 @@ def test_what_another_version_wrote_in_other_words_is_no_lie(made, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(of.home.public / of.release.name, copy)
     (copy / "README.txt").write_text("Read me.\n")
+    edit_json(copy / bundle.SBOM, lambda bill: bill["metadata"]["component"].update(version="0.1.9"))
     sign_again(copy, of.home, lambda manifest: manifest["code"].update(version="0.1.9"))
     found = verify_again(copy, of.home.keys / "signing-key.pub")
     assert found.problems == () and found.recomputed is not None
