@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.campaign import __main__ as command
 from tests.campaign import record as book
 from tests.campaign.families import FAMILIES
@@ -24,6 +26,7 @@ def every_third_loses(trial: Trial) -> Found:
 TOY = Family("toy", "Loses something in every third trial.", trials=8, share=1, attempt=every_third_loses, at_once=1)
 
 
+@pytest.mark.whole
 def test_a_trial_that_finds_something_is_counted_and_the_campaign_fails(tmp_path: Path):
     record = Record.opened(tmp_path, 1)
     said: list[str] = []

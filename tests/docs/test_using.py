@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(*make(tmp_path_factory.mktemp("voter") / "home", release, counts).arguments).folder
 
 
+@pytest.mark.whole
 def test_the_notebook_runs_cell_by_cell(folder: Path, tmp_path: Path):
     cells = [cell for cell in json.loads(NOTEBOOK.read_bytes())["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), (

@@ -33,6 +33,7 @@ def ask(small: Small, source: str, name: str = "small-1") -> None:
     small.release.write_text(small.release.read_text().replace("records.parquet", source))
 
 
+@pytest.mark.whole
 def test_a_release_from_sqlite_is_planned_run_and_verified(small: Small, steps, prefect_server: PrefectServer):
     move_into_sqlite(small)
     ask(small, "{url: 'sqlite:///records.db', query: 'SELECT region, working, age, person FROM people'}")

@@ -168,6 +168,7 @@ class Deployed:
     id = "a deployment"
 
 
+@pytest.mark.whole
 def test_a_suspended_run_goes_on_by_signatures_and_not_by_what_somebody_typed(small: Small, steps, registered, monkeypatch):
     from flows.runtime import approval
 
@@ -202,6 +203,7 @@ def test_without_a_key_a_run_is_refused_before_prefect_is_started(small: Small, 
     assert not (small.home / "prefect").exists()
 
 
+@pytest.mark.whole
 def test_a_decision_stands_though_prefect_s_server_is_out_of_reach(small: Small, steps, monkeypatch):
     from prefect.settings import PREFECT_API_URL, temporary_settings
 

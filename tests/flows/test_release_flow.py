@@ -98,6 +98,7 @@ def test_a_release_runs_from_plan_to_evaluation_and_can_be_checked(released: Rel
     assert steps("show", "small-1", "--json").json["state"] == "evaluated"
 
 
+@pytest.mark.whole
 def test_a_person_recognises_the_run_in_the_ui(released: Released):
     run = released.run
     assert run.name == "release small-1" and {"small-1", "small-people"} <= set(run.tags)
@@ -257,6 +258,7 @@ def test_records_that_cannot_be_read_are_found_before_anything_is_paid(small: Sm
     assert steps("budget", "show", "small-people", "--json").json["charged"] == "0"
 
 
+@pytest.mark.whole
 def test_an_edited_ledger_stops_every_run(small: Small, steps):
     import sqlite3
 

@@ -69,6 +69,7 @@ def test_a_tables_shares_are_those_of_the_sets_combined(made, results):
     assert results[0].achieved_width == pytest.approx(((high - low) / 2).mean(), rel=1e-4)
 
 
+@pytest.mark.whole
 def test_a_logistic_model_is_the_one_that_another_program_fits(made, results):
     frames = [frame.assign(y=(frame["voted"] == "yes").astype(int)) for frame in made.frames]
     value, (low, high) = by_hand(frames, "y ~ age + region", "binomial")

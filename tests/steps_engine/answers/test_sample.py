@@ -92,6 +92,7 @@ def test_a_tree_says_that_no_row_of_its_table_fulfils_a_condition():
 
 
 @pytest.mark.parametrize("name", ["tree", "pairs", "cascade"])
+@pytest.mark.whole
 def test_what_one_published_set_hides_further_sets_show(name: str):
     """One measurement: its further sets differ by about the noise that the estimate has, as plausible tables do."""
     release = a_release(POLL, {**METHODS[name], "sets": {"count": 1}}, epsilon="0.5")

@@ -84,6 +84,7 @@ def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name,
 
 @every_case
 @every_measure
+@pytest.mark.whole
 def test_an_empty_table_is_noise_on_zeros(name, shape, measure):
     found = made(name, shape, count_codes(np.zeros((0, len(shape.sizes)), int)), **MEASURES[measure])
     assert len(found.records) == 1 and found.method.view(shape, found.plan, found.tables).total.rows[0] < 2000
@@ -128,6 +129,7 @@ def test_every_cell_that_is_counted_gets_noise(name, measure):
 
 @every_case
 @pytest.mark.parametrize("neighbours", ["add_remove", "substitute"])
+@pytest.mark.whole
 def test_counts_and_elections_are_paid_by_the_mechanisms_of_the_measure(name, shape, neighbours):
     pure, zcdp = (made(name, shape, counted(shape, 300), neighbours=neighbours, **asked).plan for asked in MEASURES.values())
     assert {d.mechanism for d in pure.draws if d.kind == "count" and not d.is_joint} <= {"two_sided_geometric"}

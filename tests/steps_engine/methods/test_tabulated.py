@@ -120,6 +120,7 @@ def sums_of(asked: Asked, domain: Domain, codes: np.ndarray) -> np.ndarray:
     ids=["tree", "rules", "known total", "tree in ρ", "flat", "pairs", "pairs, known total", "pairs in ρ"],
 )
 @pytest.mark.parametrize("budget", ["shared", "split"])
+@pytest.mark.whole
 def test_a_table_is_generalised_least_squares_over_everything_that_was_published(
     domain: Domain, method: dict, privacy: dict, rows_of, questions: list[Asked], budget: str
 ):
@@ -154,6 +155,7 @@ def exact(domain: Domain, asked: Asked) -> np.ndarray:
     ],
     ids=["tree", "tree, some rows", "pairs under a rule", "pairs in ρ, some rows", "cascade", "privbayes"],
 )
+@pytest.mark.whole
 def test_intervals_hold_the_truth_as_often_as_they_say(method: dict, asked: Asked, privacy: dict):
     truth, held, shares, narrow, squares = exact(RULED, asked), [], [], [], []
     for seed in range(60):
@@ -187,6 +189,7 @@ def test_a_cascade_tells_of_what_one_of_its_trees_counts():
         assert found == f"no tree of this release counts {untold[0]}" if untold else isinstance(found, Tabulated)
 
 
+@pytest.mark.whole
 def test_categories_that_were_counted_in_groups_are_told_in_groups():
     """Few rows in many bins: noise outweighs most of them, and neighbours are counted together."""
     wide = CLUB.model_copy(

@@ -53,6 +53,7 @@ def number(text: str) -> float | None:
 @needs_r
 @pytest.mark.parametrize(("model", "kind", "where"), MODELS, ids=[model for model, _, _ in MODELS])
 @pytest.mark.parametrize("method", ["pairs", "tree"])
+@pytest.mark.whole
 def test_r_gives_the_numbers_of_steps_fit_to_six_digits(method, model, kind, where, request, tmp_path: Path):
     folder = request.getfixturevalue(f"by_{method}")
     words = [f"{name}={value}" for name, value in where.items()] + (["--kind", kind] if kind else [])
@@ -126,6 +127,7 @@ def released(folder: Path, *attributes: dict) -> Path:
 
 
 @needs_r
+@pytest.mark.whole
 def test_awkward_labels_and_names_reach_r(tmp_path: Path):
     folder = released(
         tmp_path,
@@ -141,6 +143,7 @@ def test_awkward_labels_and_names_reach_r(tmp_path: Path):
 
 @needs_r
 @pytest.mark.parametrize("model", ["pay ~ hours + start", "pay ~ C(hours) + C(start)"])
+@pytest.mark.whole
 def test_times_spikes_and_open_ends_reach_r(tmp_path: Path, model: str):
     folder = released(
         tmp_path,

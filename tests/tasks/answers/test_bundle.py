@@ -31,6 +31,7 @@ def exact(*names: str) -> np.ndarray:
     return np.bincount(np.ravel_multi_index(tuple(counts.codes[:, places].T), shape), counts.count, int(np.prod(shape)))
 
 
+@pytest.mark.whole
 def test_a_table_is_pandas_with_errors_and_its_notes_in_sight(by_pairs: Path):
     table = read_bundle(by_pairs).table("age", "voted")
     assert isinstance(table, pd.DataFrame) and list(table.columns[:2]) == ["age", "voted"] and len(table) == 8
@@ -210,6 +211,7 @@ def test_a_bundle_shows_what_it_is(by_pairs: Path):
     assert "poll-2026: 3 synthetic set(s) by pairs, ε = 4" in shown and "voted, registered, age, wage, since" in shown
 
 
+@pytest.mark.whole
 def test_answers_import_nothing_of_the_pipeline(by_pairs: Path):
     asked = (
         "import sys; from tasks.answers import read_bundle; b = read_bundle(sys.argv[1])\n"

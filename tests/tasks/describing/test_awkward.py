@@ -63,6 +63,7 @@ def read(path: Path) -> None:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(document=DOCUMENTS)
+@pytest.mark.whole
 def test_json_of_any_shape_is_described_or_refused(document: dict, tmp_path: Path):
     (tmp_path / "any.json").write_text(json.dumps(document))
     read(tmp_path / "any.json")

@@ -71,6 +71,7 @@ def test_what_was_not_measured_has_no_estimates_and_says_why(unmeasured):
     assert "none: the data do not say" in page.text and result.why in page.text
 
 
+@pytest.mark.whole
 def test_the_bundles_verify(asked, unmeasured):
     for made in (asked, unmeasured):
         assert verify_bundle(folder_of(made), made.home.keys / "signing-key.pub") == []

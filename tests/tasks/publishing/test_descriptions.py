@@ -63,6 +63,7 @@ def folder(request) -> Path:
     return folder_of(request.getfixturevalue(request.param))
 
 
+@pytest.mark.whole
 def test_every_describing_file_is_there_and_named_in_the_signed_manifest(folder):
     manifest = json.loads((folder / bundle.MANIFEST).read_bytes())
     assert describing_files() == {

@@ -49,6 +49,7 @@ def test_it_verifies_and_its_page_shows_the_trees(made, copy):
     assert "The trees" in page and "elected privately" in page
 
 
+@pytest.mark.whole
 def test_its_draws_sum_to_epsilon(made):
     plan = made.plan
     assert method_of(plan).schemas(plan)["tree"].names[0] == "tree"

@@ -194,6 +194,7 @@ def test_a_history_that_was_made_up_vouches_for_nobody(made, old_key, tmp_path):
 
 @pytest.mark.parametrize("part", ["date", "previous", "by_key"])
 @pytest.mark.parametrize("revoke", [False, True])
+@pytest.mark.whole
 def test_a_history_of_which_one_letter_is_wrong_is_a_problem_and_not_passed_over(made, part, revoke):
     """A revocation whose signature was blurred would else be no revocation."""
     rotate(made.home, made.ledger, "every year", revoke=revoke)

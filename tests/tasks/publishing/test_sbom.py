@@ -37,6 +37,7 @@ def faults(document: bytes) -> str | None:
     return None if found is None else str(found)
 
 
+@pytest.mark.whole
 def test_cyclonedx_accepts_it_and_would_refuse_another():
     document = sbom.bill_of_materials()
     assert faults(document) is None
@@ -82,6 +83,7 @@ def test_one_installation_gives_the_same_bytes_and_nothing_of_its_machine():
         assert private not in text
 
 
+@pytest.mark.whole
 def test_a_container_s_digest_is_in_it(monkeypatch):
     monkeypatch.setenv("STEPS_IMAGE_DIGEST", f"sha256:{'c' * 64}")
     elsewhere = json.loads(sbom.bill_of_materials())["serialNumber"]

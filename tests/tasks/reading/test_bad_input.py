@@ -195,6 +195,7 @@ def test_the_listening_hears_a_value_that_does_leave(capfd):
     assert all(f"{CANARY}-{i}" in said for i in (1, 2, 3))
 
 
+@pytest.mark.whole
 def test_good_records_pass_and_leave_a_private_page(tmp_path, confidential):
     good_frame().to_parquet(tmp_path / "records.parquet", index=False)
     validate_records(make_release(tmp_path / "records.parquet"), confidential)

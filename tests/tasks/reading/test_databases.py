@@ -104,6 +104,7 @@ def in_parquet(tmp_path: Path) -> Release:
     return make_release(tmp_path / "records.parquet")
 
 
+@pytest.mark.whole
 def test_a_table_and_a_query_count_as_a_file_does(made: Made, tmp_path: Path, confidential: Path):
     expected = count_cells(in_parquet(tmp_path), confidential).to_table(make_domain()).to_pydict()
     for what in ({"table": "people"}, {"query": "SELECT * FROM people -- all of them;"}, {"query": "SELECT * FROM people ;\n"}):

@@ -60,6 +60,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("changes", "says"), BAD.values(), ids=BAD)
+@pytest.mark.whole
 def test_records_that_do_not_fit_are_refused_and_the_page_says_why(changes, says, tmp_path, confidential):
     frame(**changes).to_parquet(tmp_path / "records.parquet", index=False)
     with pytest.raises(DataInvalid):

@@ -52,6 +52,7 @@ def counted(source: object, domain, confidential: Path) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.whole
 def test_partitions_count_as_one_file_does(tmp_path: Path, domain, confidential: Path, kind: str):
     FRAME.to_parquet(tmp_path / "whole.parquet")
     expected = counted(tmp_path / "whole.parquet", domain, confidential)

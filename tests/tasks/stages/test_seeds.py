@@ -94,6 +94,7 @@ def test_a_run_that_died_after_sealing_the_rule_goes_on_by_it(drawn):
 
 
 @pytest.mark.parametrize("lost", ["seeds", "consistent-counts", "*s*"])  # the last: these two and both sets
+@pytest.mark.whole
 def test_what_was_approved_and_lost_comes_back_as_it_was(tmp_path: Path, lost: str):
     home, asked, planned, tree, noisy = drawn_in(tmp_path, more="approval: required\n")
     consistent = correct(home, asked, planned, tree, noisy)

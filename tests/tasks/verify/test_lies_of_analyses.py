@@ -89,6 +89,7 @@ def test_a_lie_about_an_analysis_is_found(asked, folder, lie):
     must_find(folder, "manifest.json", LIES[lie])
 
 
+@pytest.mark.whole
 def test_saying_it_in_other_digits_is_no_lie(asked, folder):
     """What two machines may differ by."""
 

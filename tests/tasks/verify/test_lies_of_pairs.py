@@ -345,6 +345,7 @@ TABLE_LIES: dict[Callable[[dict[str, list]], None], str] = {
 
 @either_measure
 @pytest.mark.parametrize("lie", TABLE_LIES, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
 def test_a_structure_that_no_measurement_could_have_made_is_found(bundles, tmp_path, lie, measure):
     made = bundles("pairs, elected", measure)
     folder = _copy(made, tmp_path)

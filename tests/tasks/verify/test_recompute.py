@@ -85,6 +85,7 @@ def test_every_count_and_every_row_of_an_honest_release_follows(made, name, budg
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.whole
 def test_a_planted_row_is_found(lied, name, budget):
     """One row takes another's place: two rows differ from what follows, and a cell's count with them."""
 
@@ -157,6 +158,7 @@ def test_a_file_that_is_encoded_otherwise_is_the_same(lied):
 
 
 @pytest.mark.parametrize("name", sorted(told_names()))
+@pytest.mark.whole
 def test_a_file_that_tells_something_else_is_found(lied, name):
     """What people and programs are told follows from the tables, or is named."""
 

@@ -88,12 +88,14 @@ def roots_split(epsilon: str, seeds: int) -> tuple[int, int]:
     return split, could
 
 
+@pytest.mark.whole
 def test_where_noise_is_small_chance_splits_hardly_a_root_either():
     """Finite files of independent people show dependence: at ε = 40 that, and not the noise, is what a threshold must bear."""
     split, could = roots_split("40", seeds=40)
     assert could == 280 and split <= 3  # 0.7 at most are to be expected
 
 
+@pytest.mark.whole
 def test_control_a_threshold_that_knows_of_noise_alone_splits_more(monkeypatch):
     monkeypatch.setattr(growth, "threshold", lambda penalties, draw, chance, rows: threshold(penalties, draw, chance))
     split, could = roots_split("40", seeds=20)

@@ -121,6 +121,7 @@ def test_attributes_that_rules_tie_are_not_grouped():
 @either_measure
 @pytest.mark.parametrize("method", [{"pairs": "all"}, {"pairs": 1}, {"pairs": "all", "sets": {"count": 2}}], ids=str)
 @pytest.mark.parametrize("which", [*SHAPES, "wide"])
+@pytest.mark.whole
 def test_tables_are_read_as_they_were_written(which, method, privacy):
     of = SHAPES.get(which, domain(120, 2, 1, 5, expected_rows=4000))
     released = made(of, counted(of, 400), "1", privacy=privacy, **method)
@@ -189,6 +190,7 @@ def asking(of, analyses, epsilon="1", **privacy):
 
 @either_measure
 @pytest.mark.parametrize("rules", [(), ({"never": {"x0": 1, "x1": 3}},)], ids=["no rule", "a rule"])
+@pytest.mark.whole
 def test_a_larger_table_that_an_analysis_needs_is_measured_in_all_its_categories_and_kept_to(rules, privacy):
     of = domain(2, 12, 2, 3, rules=rules, expected_rows=3000)
     counts = counted(of, 3000)

@@ -64,6 +64,7 @@ class Links(HTMLParser):
         self.ids |= {value for name, value in attributes if name == "id" and value}
 
 
+@pytest.mark.whole
 def test_every_published_release_is_there_whole_and_verifies_where_it_lies(shelves: Home, out: Path):
     answer = catalogue(shelves, out)
     assert answer["ok"] and answer["releases"] == 4 and set(answer["copied"]) == NAMES
@@ -231,6 +232,7 @@ class Killer:
         return write
 
 
+@pytest.mark.whole
 def test_a_reader_never_finds_a_link_that_leads_nowhere_whenever_the_writer_is_killed(
     home: Home, out: Path, monkeypatch: pytest.MonkeyPatch
 ):
