@@ -45,15 +45,15 @@ def one_set(asked: Release, counts: Counts, repeat: int) -> np.ndarray:
 
 
 def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tuple[float, float]:
-    """Mean KS and 3-way TVD; infinite where the plan refuses the method."""
+    """Mean KS and 3-way TVD; infinite where the plan refuses the method, or a set has no rows."""
     found = []
     for repeat in range(repeats):
         try:
             rows = one_set(asked, counts, repeat)
+            made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
+            ks = specks(original, made, SeededRandomness(0), null=0).ks
         except SpecError:
             return math.inf, math.inf
-        made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
-        ks = specks(original, made, SeededRandomness(0), null=0).ks
         found.append((ks, margins(original, made, min(3, len(original.names))).mean))
     return tuple(np.mean(found, axis=0))
 

@@ -1,9 +1,9 @@
 """Intervals of logistic regressions from m sets, on samples of the youth voter stand-in: coverage, overlap and width.
 
-Run with `python -m benchmarks.logistic [FILE] [--repeats 50] [--release NAME]… [--sets 10] [--epsilon 1] [--delta 1e-9]`. A
-repeat is a sample with replacement from the stand-in, or from FILE (Parquet), which has its attributes as category codes from
-0; the truth is the fit to all of it. Releases differ in what they declare: nothing, the paper's model of 32 coefficients, or
-the one of 30 among the registered; from the sets of each, both are fitted.
+Run with `python -m benchmarks.logistic [FILE] [--repeats 50] [--first 0] [--release NAME]… [--sets 10] [--epsilon 1]
+[--delta 1e-9]`. A repeat is a sample with replacement from the stand-in, or from FILE (Parquet), which has its attributes as
+category codes from 0; the truth is the fit to all of it. Releases differ in what they declare: nothing, the paper's model of
+32 coefficients, or the one of 30 among the registered; from the sets of each, both are fitted.
 What a repeat gave is kept in .cache/logistic.jsonl (or --kept FILE), so that an interrupted run goes on where it was.
 """
 
@@ -142,6 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", default="")
     parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first sample")
     parser.add_argument("--release", action="append", choices=DECLARED)
     parser.add_argument("--sets", type=int, default=10)
     parser.add_argument("--epsilon", default="1")
@@ -149,7 +150,7 @@ def main() -> None:
     parser.add_argument("--kept", type=Path, default=Path(".cache/logistic.jsonl"))
     asked = parser.parse_args()
     before, found = kept(asked.kept), {name: [] for name in asked.release or DECLARED}
-    for repeat in range(asked.repeats):
+    for repeat in range(asked.first, asked.first + asked.repeats):
         for name, each in found.items():
             one = Asked(name, asked.sets, asked.epsilon, asked.delta, repeat, asked.file)
             if key(one) not in before:

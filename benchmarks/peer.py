@@ -1,7 +1,8 @@
 """One run of MST or AIM: what benchmarks/peers.py starts with the Python of .cache/peers, where nothing of ours is installed.
 
 The request is JSON, the only argument; codes come in through standard input and go out through standard output, as NumPy
-writes arrays. Nothing is written to disk.
+writes arrays. Nothing is written to disk. Stopped at its limit of CPU seconds, or by SIGTERM, AIM answers with the rows of
+the last model that it had estimated, and how much of its budget that had cost.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import io
 import json
 import os
 import resource
+import signal
 import sys
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +23,7 @@ from dpmm.models import aim, mst
 from dpmm.models.base.mechanisms import mechanism
 
 MODELS = {"MST": mst.MSTGM, "MST in dpmm": mst.MSTGM, "AIM": aim.AIMGM}
+GRACE = 300  # CPU seconds to make rows of what there is
 in_dpmm = mst.MST._measure
 
 
@@ -40,7 +45,43 @@ def select_with(iterations: int) -> None:
     mst.FactoredInference = lambda domain, iters: full(domain, iters=iterations)
 
 
-def fitted(request: dict, codes: np.ndarray) -> pd.DataFrame:
+class Stopped(Exception):
+    """At the limit, or from outside."""
+
+
+def stop(number: int, _frame: Any) -> None:
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)  # it comes again every second
+    raise Stopped(number)
+
+
+@dataclass
+class Watch:
+    """How far AIM has come: rounds begun, and the part of ρ that is spent by the end of the one that is running."""
+
+    rounds: int = 0
+    spent: float = 0.0
+    estimated: int = 0  # rounds after which a model was estimated
+    model: Any = None
+
+    def follow(self, largest: float) -> None:
+        """A round begins by asking which tables its model, which may be as large as the part of ρ, has room for."""
+        room_for, estimate = aim.filter_candidates, aim.FactoredInference.estimate
+
+        def begun(candidates, model, size_limit):
+            self.rounds, self.spent = self.rounds + 1, size_limit / largest
+            return room_for(candidates, model, size_limit)
+
+        def estimated(engine, measurements):
+            self.model, self.estimated = estimate(engine, measurements), self.rounds
+            return self.model
+
+        aim.filter_candidates, aim.FactoredInference.estimate = begun, estimated
+
+    def rows(self) -> pd.DataFrame:
+        return self.model.synthetic_data().df
+
+
+def fitted(request: dict, codes: np.ndarray, watch: Watch) -> pd.DataFrame:
     """As many rows as the model itself estimates, categories from 0."""
     if request["method"] == "MST":
         mst.MST._measure = as_published
@@ -49,23 +90,33 @@ def fitted(request: dict, codes: np.ndarray) -> pd.DataFrame:
     known = {key: request[key] for key in ("epsilon", "delta")} | request["settings"]
     if "selecting" in known:
         select_with(known.pop("selecting"))
+    if request["method"] == "AIM":
+        watch.follow(known.get("max_model_size", 80))
     model = MODELS[request["method"]](domain=request["sizes"], random_state=random, n_jobs=1, **known)
     model.fit(pd.DataFrame(codes, columns=list(request["sizes"])))
     return model.generate()[list(request["sizes"])]
 
 
 def main() -> None:
-    request = json.loads(sys.argv[1])
+    request, watch, finished = json.loads(sys.argv[1]), Watch(), True
     if request["seconds"]:
-        resource.setrlimit(resource.RLIMIT_CPU, (request["seconds"], request["seconds"]))
+        resource.setrlimit(resource.RLIMIT_CPU, (request["seconds"], request["seconds"] + GRACE))
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the library prints is no part of the answer
     np.random.seed(request["seed"])
     codes = np.load(io.BytesIO(sys.stdin.buffer.read()))
     begun = time.process_time()
-    rows = fitted(request, codes).to_numpy(np.int64)
-    spent = time.process_time() - begun
-    np.savez(answer, rows=rows, seconds=spent)
+    try:
+        signal.signal(signal.SIGXCPU, stop)
+        signal.signal(signal.SIGTERM, stop)
+        rows = fitted(request, codes, watch)
+    except Stopped:
+        if watch.model is None:
+            raise
+        rows, finished = watch.rows()[list(request["sizes"])], False
+    seconds = time.process_time() - begun
+    progress = {"finished": finished, "rounds": watch.rounds, "estimated": watch.estimated, "spent": watch.spent}
+    np.savez(answer, rows=rows.to_numpy(np.int64), seconds=seconds, **progress)
     answer.close()
 
 

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +45,16 @@ Settings = dict[str, int | float]
 
 @dataclass(frozen=True)
 class Made:
-    """Mean distances of one set, or means over sets; infinite where a peer was stopped at its limit."""
+    """Mean distances of one set, or means over sets; of a peer that was stopped, those of what it had by then, if anything."""
 
     two_way: float
     three_way: float
     seconds: float
+    stopped: str = ""  # where it was then
 
     @property
     def finished(self) -> bool:
-        return math.isfinite(self.two_way)
+        return math.isfinite(self.two_way) and not self.stopped
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,11 @@ def peers(original: Coded, asked: Run) -> Made:
     if ended.returncode:
         sys.exit(f"{asked.method} on {asked.file.name} failed:\n{ended.stderr.decode()}")
     answer = np.load(io.BytesIO(ended.stdout))
-    return distances(original, answer["rows"], float(answer["seconds"]))
+    found = distances(original, answer["rows"], float(answer["seconds"]))
+    if answer["finished"]:
+        return found
+    where = f"in round {answer['rounds']}, {float(answer['spent']):.0%} of ρ; model of {answer['estimated']} rounds"
+    return replace(found, stopped=where)
 
 
 def kept() -> dict[str, Made]:
@@ -152,7 +157,8 @@ def made_by(original: Coded, asked: Run, progress: Console) -> Made:
 
 
 def mean(made: list[Made]) -> Made:
-    return Made(*np.mean([(one.two_way, one.three_way, one.seconds) for one in made], axis=0).tolist())
+    where = "; ".join(one.stopped for one in made if one.stopped)
+    return Made(*np.mean([(one.two_way, one.three_way, one.seconds) for one in made], axis=0).tolist(), where)
 
 
 def shown(made: Made | None) -> str:
@@ -162,7 +168,8 @@ def shown(made: Made | None) -> str:
 
 
 def stopped(made: Made) -> str:
-    return f"not finished in {made.seconds:.0f} s"
+    had = f": {made.two_way:.4f} / {made.three_way:.4f} {made.stopped}" if made.stopped else ""
+    return f"not finished in {made.seconds:.0f} s{had}"
 
 
 def ratio(ours: Made | None, peer: Made | None) -> str:

@@ -18,6 +18,7 @@ from schemas.spec.domain import Domain, load_domain
 from schemas.spec.method import MethodSpec, method_spec
 from schemas.spec.release import Privacy, Release, ReleaseSpec
 from steps_engine.domain.counting import Counts, count_codes
+from steps_engine.methods.blocks import together
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import correct
 from steps_engine.methods.tree.sanitize import sanitize
@@ -55,7 +56,7 @@ def release(plan, tree, counts) -> None:
     randomness = SystemRandomness()
     consistent = correct(tree, sanitize(tree, counts, plan, randomness), plan, randomness)
     for which in range(1, plan.sets + 1):
-        synthesize(tree, consistent, which, randomness)
+        together(synthesize(tree, consistent, which, randomness))
 
 
 def cpu(work, repeats: int = 5) -> float:

@@ -27,6 +27,7 @@ from flows.runtime import approval
 from flows.runtime.boundary import fit_for_public
 from flows.runtime.distributed import discretize, synthesize
 from flows.runtime.place import home_of_run, place_of_run
+from flows.runtime.progress import expect
 from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.task_runners import task_runner
 from schemas.errors import StepsError
@@ -38,6 +39,7 @@ from tasks.stages.door import look_first, must_be_private
 from tasks.stages.finished import Finished, find_finished
 from tasks.stages.plan import load_plan
 from tasks.stages.references import PlanReference
+from tasks.stages.synthesize import linked_tables
 from tasks.stores.artifacts import Store
 from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
@@ -94,7 +96,9 @@ def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
     with tags(asked.name, asked.domain.population), running(home, asked.name), events.told_from_ledger(home, asked):
         with refusals_naming(path):
             planned = plan(home, asked)
-            must_be_private(home, asked, load_plan(Store(home), planned))
+            made = load_plan(Store(home), planned)
+            must_be_private(home, asked, made)
+        expect(made.seconds)
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
@@ -112,7 +116,7 @@ def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
         noisy = sanitize(home, asked, planned, cells, tree, charged)
         consistent = correct(home, asked, planned, tree, noisy)
         sets = synthesize(home, asked, planned, tree, noisy, consistent)
-        public = (tree, noisy, consistent, *sets)
+        public = (tree, noisy, consistent, *sets, *linked_tables(home, asked, planned))
         approval.wait_for_decision(home, asked, planned, public)
         folder = publish(home, asked, planned, public)
         ui_artifacts.show_bundle(folder)

@@ -58,7 +58,7 @@ def rule_breaks(number: int) -> str:
 
 def wanted_columns(domain: Domain) -> list[str]:
     """The columns that a source must have, as the domain calls them, and no others but those that it ignores."""
-    return [*domain.names, *([domain.unit.column] if domain.unit.column else [])]
+    return [*domain.names, *domain.own_columns]
 
 
 def silent_gx() -> Any:
@@ -74,7 +74,8 @@ def silent_gx() -> Any:
 def build_suite(domain: Domain) -> Any:
     """The suite. Each expectation's meta says which column it concerns, what it demands in words, and its place."""
     gx = silent_gx()
-    demands = [*_table(domain), *(demand for attribute in domain.attributes for demand in _attribute(attribute))]
+    read = [*domain.attributes, *([domain.weight.attribute] if domain.weight else [])]
+    demands = [*_table(domain), *(demand for attribute in read for demand in _attribute(attribute))]
     demands += [*_people(domain), *_rules(domain)]
     graded = [*((CRITICAL, demand) for demand in demands), *((WARNING, demand) for demand in _warnings(domain))]
     expectations = [

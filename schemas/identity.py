@@ -103,6 +103,8 @@ def _without_places(release: dict[str, Any]) -> dict[str, Any]:
 def _says_more(document: dict[str, Any]) -> bool:
     """Whether spec or domain have a key that formats 1 and 2 do not have: a word, a shape, how files are written."""
     spec, domain = document["spec"], document["domain"]
+    if "tables" in domain:
+        return True
     attributes = [each.keys() - _ATTRIBUTES_1.get(each["kind"], {}).keys() for each in domain["attributes"]]
     rules = [each.keys() - {"never"} for each in domain["rules"]]
     return bool({"title", "description"} & spec.keys() or domain.keys() - _DOMAIN_1.keys() or any(attributes) or any(rules))

@@ -8,7 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from schemas.amounts import WrittenDelta, WrittenEpsilon, WrittenRho
 from schemas.identity import PLAN_FORMAT, chain_hash, digest
-from schemas.plan import Draw, Frozen, Plan, Rational, without
+from schemas.plan import Draw, Frozen, Plan, Rational, WeightPlan, without
 from schemas.promise import sentence_of, unprotected_by
 from schemas.results import AnalysisResult
 from schemas.spec.described import Text, Title
@@ -60,13 +60,15 @@ class Guarantee(Frozen):
     neighbours: Literal["add_remove", "substitute"]
     unit: Name = "person"
     rows_per_person: int
+    weight: WeightPlan | None = None  # of records with weights: the bound on them
     sentence: str
     mechanisms: tuple[str, ...]
     unprotected: tuple[str, ...]
 
     @model_serializer(mode="wrap")
     def _say_what_is_promised(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return said(self) if self.rho else without(said(self), "rho", "delta", "delta_why", "order")
+        unsaid = () if self.rho else ("rho", "delta", "delta_why", "order")
+        return without(said(self), *unsaid, *(() if self.weight else ("weight",)))
 
 
 class Composition(Frozen):
@@ -157,9 +159,8 @@ class Manifest(Frozen):
     def _has_the_lowest_format(self) -> Self:
         words = (self.title, self.description, self.why)
         if self.format != format_of(self.guarantee, self.draws, self.ledger, self.analyses, self.seeds, words):
-            raise ValueError(
-                "a manifest has format 3 if it says a measure, interactions, analyses, seeds, words or waves, else format 2"
-            )
+            said = "a measure, weights, interactions, analyses, seeds, words or waves"
+            raise ValueError(f"a manifest has format 3 if it says {said}, else format 2")
         return self
 
     @model_serializer(mode="wrap")
@@ -178,7 +179,9 @@ def format_of(
 ) -> Literal["steps-release/2", "steps-release/3"]:
     """The lowest format that can say what is promised, drawn and charged, what it was for, and how rows follow from it."""
     charge = ledger.charge
-    says_more = guarantee.rho or charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
+    says_more = (
+        guarantee.rho or guarantee.weight or charge.measure or any(draw.of is not None for draw in draws) or analyses or seeds
+    )
     return FORMAT_3 if says_more or any(words) or charge.shown.overlaps or charge.shown.waves else FORMAT
 
 
@@ -195,6 +198,7 @@ def guarantee_of(plan: Plan) -> Guarantee:
         neighbours=plan.neighbours,
         unit=plan.unit,
         rows_per_person=plan.rows_per_person,
+        weight=plan.weight,
         sentence=sentence_of(plan),
         mechanisms=tuple(text for name, text in MECHANISMS.items() if name in used),
         unprotected=unprotected_by(plan),

@@ -59,6 +59,7 @@ class Draw(Frozen):
     set: int | None  # which synthetic set it serves; None serves all
     tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
     of: Table | tuple[Table, ...] | Literal["elected"] | None = None  # whose interaction is measured, in place of counts
+    rows_of: Literal["person"] | None = None  # of linked tables, whose rows are counted: of other members, or of households
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
     epsilon: Rational | None = None  # what it costs under pure differential privacy,
@@ -77,8 +78,8 @@ class Draw(Frozen):
 
     @model_serializer(mode="wrap")
     def _say_the_price(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        unsaid = ("epsilon" if self.epsilon is None else "rho", *(("of",) if self.of is None else ()))
-        return without(said(self), *unsaid)
+        silent = (name for name in ("of", "rows_of") if getattr(self, name) is None)
+        return without(said(self), "epsilon" if self.epsilon is None else "rho", *silent)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -161,9 +162,20 @@ class AnalysisPlan(Analysis):
     coefficients: dict[str, float] = {}  # the expected width of each
 
 
-def lowest_format(measure: str, draws: Iterable[Draw], analyses: Sequence[AnalysisPlan] = ()) -> Literal[2, 3]:
+class WeightPlan(Frozen):
+    """Of records with weights: the highest weight, for how many people a unit stands, and as how many units a row may count."""
+
+    highest: Rational
+    step: Rational
+    units_per_row: int
+    inflation: Rational  # so many times larger than of independent rows is the variance of sampling people, at most
+
+
+def lowest_format(
+    measure: str, draws: Iterable[Draw], analyses: Sequence[AnalysisPlan] = (), weight: WeightPlan | None = None
+) -> Literal[2, 3]:
     """The lowest format that can say what is drawn, what it costs, and what it is for."""
-    says_more = measure == "zcdp" or any(draw.of is not None for draw in draws) or analyses
+    says_more = measure == "zcdp" or any(draw.of is not None for draw in draws) or analyses or weight
     return FORMAT_3 if says_more else PLAN_FORMAT
 
 
@@ -179,7 +191,9 @@ class Plan(Frozen):
     decomposition: str
     neighbours: Literal["add_remove", "substitute"]
     rows_per_person: int
+    at_most: int | None = None  # persons in a household, where tables are linked; one of them is in the household's row
     unit: str = "person"  # whose data may change between neighbouring data sets; `rows_per_person` are of one of them
+    weight: WeightPlan | None = None  # counts are of units of weight, in place of rows
     total: Literal["estimated", "public", "invariant"]
     measure: Literal["pure", "zcdp"] = "pure"  # in which draws are paid
     epsilon: WrittenEpsilon  # what is charged; under zcdp what `rho` promises at `delta`
@@ -204,8 +218,9 @@ class Plan(Frozen):
         given = [name for name in ("rho", "delta", "order") if getattr(self, name) is not None]
         if given != (["rho", "delta", "order"] if self.measure == "zcdp" else []):
             raise ValueError("a plan in zcdp has rho, delta and order; others have none of them")
-        if self.format > 1 and self.format != lowest_format(self.measure, self.draws, self.analyses):
-            raise ValueError("a plan has format 3 if it is paid in rho, measures interactions or has analyses, else format 2")
+        if self.format > 1 and self.format != lowest_format(self.measure, self.draws, self.analyses, self.weight):
+            said = "it is paid in rho, measures interactions, has analyses or weights"
+            raise ValueError(f"a plan has format 3 if {said}, else format 2")
         priced = "rho" if self.measure == "zcdp" else "epsilon"
         if any(getattr(draw, priced) is None for draw in self.draws):
             raise ValueError(f"every draw of this plan is paid in {priced}")
@@ -214,7 +229,13 @@ class Plan(Frozen):
     @model_serializer(mode="wrap")
     def _say_what_the_format_knows(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unknown = KEYS_3 if self.format < 3 else ()
-        return without(said(self), *unknown, *(() if self.analyses else ("analyses",)))
+        silent = (name for name in ("analyses", "at_most", "weight") if not getattr(self, name))
+        return without(said(self), *unknown, *silent)
+
+    @property
+    def units_per_person(self) -> int:
+        """By how much one person can change counts: rows, or units of weight."""
+        return self.rows_per_person * (self.weight.units_per_row if self.weight else 1)
 
     @property
     def cost(self) -> str:

@@ -8,6 +8,16 @@ from decimal import ROUND_UP, Context, Decimal
 from schemas.plan import Plan
 
 
+def rows_said(plan: Plan) -> str:
+    """What somebody's data are, as the guarantee bounds them."""
+    if plan.at_most is not None:
+        return f"one row, and those of all of its at most {plan.at_most} persons"
+    rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
+    if plan.weight is None:
+        return rows
+    return f"{rows}{', each' * (plan.rows_per_person > 1)} of a weight of at most {float(plan.weight.highest):.12g}"
+
+
 def sentence_of(plan: Plan) -> str:
     """Where the exact number of rows is published, neighbours are data sets of equally many rows."""
     return _sentence_given_rows(plan) if plan.total == "invariant" else _sentence_of_neighbours(plan)
@@ -15,8 +25,7 @@ def sentence_of(plan: Plan) -> str:
 
 def _sentence_given_rows(plan: Plan) -> str:
     """Given n, data that differ in one person differ by a substitution: a removal and an addition, each as dear."""
-    one = plan.rows_per_person == 1
-    rows = "one row" if one else f"all of at most {plan.rows_per_person} rows"
+    one, rows = plan.rows_per_person == 1, rows_said(plan)
     others = _others(plan) if one else f"{_others(plan)} of as many rows"
     likelihood = {"add_remove": _twice, "substitute": _once}[plan.neighbours](plan)
     return (
@@ -28,7 +37,7 @@ def _sentence_given_rows(plan: Plan) -> str:
 
 
 def _sentence_of_neighbours(plan: Plan) -> str:
-    rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
+    rows = rows_said(plan)
     change = {
         "add_remove": f"had that {plan.unit}'s data ({rows}) been left out",
         "substitute": f"had that {plan.unit}'s data ({rows}) been replaced by {_others(plan)}",
@@ -76,6 +85,12 @@ def _others(plan: Plan) -> str:
     return "anybody else's" if plan.unit == "person" else f"any other {plan.unit}'s"
 
 
+WEIGHTS = (
+    "that other people's weights are as they are: where weights were adjusted to all records together, leaving a {unit} out "
+    "would have made them others"
+)
+
+
 def factor(epsilon: str) -> str:
     """
     e^ε, rounded up: the sentence says "at most".
@@ -97,6 +112,7 @@ def unprotected_by(plan: Plan) -> tuple[str, ...]:
     }[plan.total]
     return (
         *total,
+        *((WEIGHTS.format(unit=plan.unit),) if plan.weight else ()),
         "the domain: attributes, categories, bounds, bins and rules, none of which come from the records",
         "the plan, and that and when this release was made",
         "that the records passed validation against the domain",

@@ -7,13 +7,16 @@ Only types that Great Expectations brings along, each run on the records alone: 
 from __future__ import annotations
 
 import json
+import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from schemas.errors import SpecError
 from schemas.expectations import CRITICAL, INFO, WARNING, silent_gx
+from schemas.spec import yaml
 from schemas.spec.domain import Domain
 
 LARGEST, MOST = 4_000_000, 1_000  # bytes of a suite, and expectations in it
@@ -73,8 +76,7 @@ class Supplied:
 def source_columns(domain: Domain) -> tuple[str, ...]:
     """The columns that a source may have, as its files call them."""
     called = {name: column for column, name in domain.rename.items()}
-    whose = [domain.unit.column] if domain.unit.column else []
-    return (*(called.get(name, name) for name in domain.names), *whose, *domain.ignore)
+    return (*(called.get(name, name) for name in domain.names), *domain.own_columns, *domain.ignore)
 
 
 def load_supplied(path: Path, domain: Domain) -> tuple[Supplied, ...]:
@@ -87,15 +89,13 @@ def load_supplied(path: Path, domain: Domain) -> tuple[Supplied, ...]:
     if len(listed) > MOST:
         raise SpecError(f"{path}: {len(listed):,} expectations; at most {MOST:,}.")
     known = source_columns(domain)
-    problems = [f"{path}: expectations.{n}: {why}." for n, each in enumerate(listed) for why in _problems(each, known)]
-    if problems:
-        raise SpecError("\n".join(problems))
+    _must_have_none({n: [f": {why}." for why in _problems(each, known)] for n, each in enumerate(listed)}, path)
     return tuple(map(_supplied, listed))
 
 
 def suite_of(supplied: tuple[Supplied, ...], path: Path) -> Any:
     """The suite as Great Expectations builds it, in the file's order; a SpecError that names what it refuses."""
-    gx, built, problems = silent_gx(), [], []
+    gx, built, problems = silent_gx(), [], dict[int, list[str]]()
     for place, each in enumerate(supplied):
         kwargs = {key: value for key, value in each.kwargs.items() if key not in _HOW_IT_ANSWERS}
         asked = {"type": each.type, "kwargs": kwargs, "severity": each.severity, "meta": {"place": place}}
@@ -104,10 +104,20 @@ def suite_of(supplied: tuple[Supplied, ...], path: Path) -> Any:
             built.append(asked)
             _ = expectation.configuration
         except Exception as error:  # of many classes; the words are about the file, which is public
-            problems.append(f"{path}: expectations.{place} ({each.type}): {' '.join(str(error).split())[:300]}")
-    if problems:
-        raise SpecError("\n".join(problems))
+            problems[place] = [f" ({each.type}): {' '.join(str(error).split())[:300]}"]
+    _must_have_none(problems, path)
     return gx.ExpectationSuite(name="supplied", expectations=built)
+
+
+def _must_have_none(problems: dict[int, list[str]], path: Path) -> None:
+    """All of them, each with the line on which its expectation begins."""
+    if any(problems.values()):
+        try:
+            document = yaml.parse(yaml.read_text(path, LARGEST), str(path))
+        except SpecError:  # JSON that is no YAML of ours: its lines are not known
+            document = yaml.Document(str(path), None, {(): 1})
+        told = ((document.place(("expectations", n)), n, why) for n, each in problems.items() for why in each)
+        raise SpecError("\n".join(f"{place}: expectations.{n}{why}" for place, n, why in told))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -137,12 +147,23 @@ def _problems(each: Any, known: tuple[str, ...]) -> list[str]:
         problems.append("a parameter stands in it ($PARAMETER); write the value")
     if each.get("severity", CRITICAL) not in (CRITICAL, WARNING, INFO):
         problems.append(f"severity is critical, warning or info; not {each['severity']!r}")
+    problems += _unreadable(kwargs)
     named = _columns(kind, kwargs)
     problems += [f"{key} is needed" for key in TYPES[kind] if not kwargs.get(key)]
     if kind != "expect_column_to_exist":
         unknown = [name for name in named if name not in known]
         problems += [f"the source has no column {name!r}; it has {_some(known)}" for name in unknown]
     return problems
+
+
+def _unreadable(kwargs: dict[str, Any]) -> Iterator[str]:
+    """Patterns that no value could be held against: they would fail on whatever the records hold."""
+    listed = kwargs.get("regex_list")
+    for pattern in [kwargs.get("regex"), *(listed if isinstance(listed, list) else [])]:
+        try:
+            re.compile(pattern if isinstance(pattern, str) else "")
+        except (re.error, RecursionError, OverflowError) as error:
+            yield f"regular expression {pattern!r} cannot be read: {error}; mend it"
 
 
 def _columns(kind: str, kwargs: dict[str, Any]) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ def supplier_suite(domain: Domain, is_csv: bool) -> dict[str, Any]:
     """The suite as JSON: `great_expectations.ExpectationSuite(**json.load(file))` is it again."""
     gx = silent_gx()
     called = {name: column for column, name in domain.rename.items()}
-    found = [*_table(domain), *(each for a in domain.attributes for each in _attribute(a, called.get(a.name, a.name), is_csv))]
+    read = [*domain.attributes, *([domain.weight.attribute] if domain.weight else [])]
+    found = [*_table(domain), *(each for a in read for each in _attribute(a, called.get(a.name, a.name), is_csv))]
     found += [*_people(domain), *(each for rule in domain.rules for each in _rule(domain, rule, called))]
     expectations = [{"type": kind, "kwargs": kwargs, "severity": severity} for kind, kwargs, severity in found]
     about = {"dataset": domain.name, "read_with": _HOW[is_csv], "not_checked": list(_not_checked(domain, called))}

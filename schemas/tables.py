@@ -19,7 +19,8 @@ def code_type(size: int) -> pa.DataType:
 
 def cells(domain: Domain) -> pa.Schema:
     """Occupied cells with their exact counts. CONFIDENTIAL."""
-    codes = [pa.field(name, code_type(size), nullable=False) for name, size in zip(domain.names, domain.sizes, strict=True)]
+    named = zip(domain.counted.names, domain.counted.sizes, strict=True)
+    codes = [pa.field(name, code_type(size), nullable=False) for name, size in named]
     return pa.schema([*codes, pa.field(COUNT, pa.int64(), nullable=False)])
 
 
@@ -29,13 +30,39 @@ MINUTE = 60_000_000  # in the parts of a second that a time of day is stored in
 
 
 def records(domain: Domain) -> pa.Schema:
-    """Synthetic records: labels, numbers, dates and times of day, then what is derived; null where a value is missing."""
+    """Synthetic records: labels, numbers, dates, times of day, what is derived, the weight; null where a value is missing."""
     fields = []
     for attribute in domain.attributes:
         fields.append(pa.field(attribute.name, _VALUES.get(attribute.kind, LABELS), nullable=attribute.missing == "category"))
     for following in domain.followings:
         fields.append(pa.field(following.derived.name, LABELS, nullable=None in following.codes))
+    fields += [pa.field(name, pa.float64(), nullable=False) for name in domain.published_weight]
     return pa.schema(fields)
+
+
+HOUSEHOLD, PERSON = "household", "person"  # of linked tables; also what their keys are called
+
+
+def households(domain: Domain) -> pa.Schema:
+    """Of linked tables: one row per household, with its key."""
+    own = records(domain)
+    assert domain.tables is not None
+    return pa.schema(
+        [pa.field(HOUSEHOLD, pa.int64(), nullable=False), *(own.field(name) for name in domain.tables.household.names)]
+    )
+
+
+def persons(domain: Domain) -> pa.Schema:
+    """Of linked tables: one row per person, with its household's key and its number there; 1 is the reference person."""
+    assert domain.tables is not None
+    own = records(domain.of_table(domain.tables.person))
+    keys = (pa.field(name, pa.int64(), nullable=False) for name in (HOUSEHOLD, PERSON))
+    return pa.schema([*keys, *own])
+
+
+def linked(domain: Domain) -> dict[str, pa.Schema]:
+    """What a set of linked tables has beside its household rows."""
+    return {HOUSEHOLD: households(domain), PERSON: persons(domain)} if domain.tables is not None else {}
 
 
 # What SPECKS and its relatives found, as (measure, which, value) rows. CONFIDENTIAL.

@@ -36,7 +36,8 @@ def must_be_expected(rows: int | None) -> None:
     if rows is not None and rows > MOST_ROWS:
         raise SpecError(
             f"expected_rows: {rows:,} is more than the {MOST_ROWS:,} rows up to which scores of elections are exact enough. "
-            "Use decomposition: flat or a tree with a given order, or release parts of the population."
+            "Use decomposition: flat or a tree with a given order, or release parts of the population; with weights, "
+            "which make total / step rows, a larger step."
         )
 
 

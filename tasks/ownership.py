@@ -60,8 +60,9 @@ class Owned:
             raise self._refused(f"dataset {dataset}", f"put it under {self.releases}")
         if expectations and not _within(expectations, [self.releases]):
             raise self._refused(f"expectations {expectations}", f"put them under {self.releases}")
-        if not self._owns(release.source):
-            raise self._refused(f"source {release.source}", _places((*self.sources, *self.databases)))
+        for source in release.sources:
+            if not self._owns(source):
+                raise self._refused(f"source {source}", _places((*self.sources, *self.databases)))
 
     def _owns(self, source: str | DatabaseSource) -> bool:
         """A server's database by host, port and name, whoever reads there; one that is a file by its place."""
@@ -73,9 +74,8 @@ class Owned:
 
     def must_own_files(self, release: Release) -> None:
         """Every file that a folder or a glob stands for, wherever links lead; of a database, `must_own` has seen the place."""
-        if isinstance(release.source, DatabaseSource):
-            return
-        for file in open_source(release.source).files:
+        named = (source for source in release.sources if not isinstance(source, DatabaseSource))
+        for file in (file for source in named for file in open_source(source).files):
             if not _within(Path(file), self.sources):
                 raise self._refused(f"source {file}", _places(self.sources))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import steps_engine.methods  # noqa: F401  registers the methods that a spec may name
 from schemas.errors import KeyRefused, SpecError
 from schemas.spec import yaml
-from schemas.spec.database import DatabaseSource
+from schemas.spec.database import DatabaseSource, LinkedSources
 from schemas.spec.domain import Domain, load_domain
-from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names
+from schemas.spec.release import PERIOD, Release, ReleaseSpec, check_names, sources_of
 from schemas.supplied import load_supplied
 from steps_engine.analyses.questions import questions_of
 from tasks.publishing.formats import must_be_known
@@ -74,8 +74,8 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
 
 def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | None) -> ReleaseSpec:
     texts = {key: text for key in ("name", "title", "description") if (text := getattr(spec, key)) is not None}
-    places = spec.source.texts if isinstance(spec.source, DatabaseSource) else {"source": spec.source}
-    used = {part for text in (*texts.values(), *places.values()) for part in PERIOD.findall(text)}
+    named = [text for each in sources_of(spec.source) for text in _texts(each)]
+    used = {part for text in (*texts.values(), *named) for part in PERIOD.findall(text)}
     if not used:
         return spec
     values = _period_values(period, now, used)
@@ -83,8 +83,15 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)
 
-    source = spec.source.filled(fill) if isinstance(spec.source, DatabaseSource) else fill(spec.source)
+    def filled(source: str | DatabaseSource) -> str | DatabaseSource:
+        return source.filled(fill) if isinstance(source, DatabaseSource) else fill(source)
+
+    source = spec.source.each(filled) if isinstance(spec.source, LinkedSources) else filled(spec.source)
     return spec.model_copy(update={key: fill(text) for key, text in texts.items()} | {"source": source})
+
+
+def _texts(source: str | DatabaseSource) -> tuple[str, ...]:
+    return tuple(source.texts.values()) if isinstance(source, DatabaseSource) else (source,)
 
 
 def _period_values(period: str | None, now: datetime.datetime | None, used: set[str]) -> dict[str, str]:

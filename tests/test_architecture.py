@@ -188,6 +188,7 @@ def no_seed_in_a_release(path: str, tree: ast.Module) -> Iterator[str]:
 # Whoever may draw from a seed that follows from what is published: what comes after the noise, and who makes that again.
 AFTER_NOISE = (
     "steps_engine/methods/after_noise.py",
+    "steps_engine/methods/blocks.py",  # a seed for every block of rows, from the set's own stream
     "steps_engine/methods/run_in_memory.py",
     "tasks/stages/correct.py",
     "tasks/stages/synthesize.py",

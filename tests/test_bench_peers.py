@@ -79,6 +79,9 @@ def test_a_run_that_was_stopped_says_so_and_has_no_ratio():
     assert peers.shown(stopped) == "not finished in 300 s" and peers.ratio(ours, stopped) == ""
     assert peers.ratio(ours, Made(0.04, 0.08, 90.0)) == "0.50 / 0.75"
     assert peers.mean([ours, Made(0.04, 0.08, 3.0)]) == Made(0.03, 0.07, 2.0)
+    midway = Made(0.03, 0.07, 300.0, "in round 9, 40% of ρ; model of 8 rounds")
+    assert peers.shown(midway) == "not finished in 300 s: 0.0300 / 0.0700 in round 9, 40% of ρ; model of 8 rounds"
+    assert peers.ratio(ours, midway) == "" and not peers.mean([ours, midway]).finished
 
 
 def test_settings_are_the_peers_own_arguments():

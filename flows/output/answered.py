@@ -20,7 +20,7 @@ def fit(answer: dict[str, Any]) -> None:
 
 def table(answer: dict[str, Any]) -> None:
     names = answer["table"]
-    say(f"{' × '.join(names)}{_where(answer)}   (about {answer['rows']:,.0f} rows; 95% intervals)")
+    say(f"{' × '.join(names)}{_where(answer)}   (about {answer['rows']:,.0f} {answer.get('of', 'rows')}; 95% intervals)")
     columns = ("count", "std. error", "95% interval", "share", "95% interval of the share")
     rows = [(*(str(each[name]) for name in names), *_cell(each), each["trust"]) for each in answer["cells"]]
     shown_table((*names, *columns, ""), rows, right=columns)
@@ -29,7 +29,8 @@ def table(answer: dict[str, Any]) -> None:
 
 def brief(answer: dict[str, Any]) -> None:
     """Of a table that was written to a file."""
-    say(f"{' × '.join(answer['table'])}{_where(answer)}: {len(answer['cells']):,} cells, about {answer['rows']:,.0f} rows")
+    about = f"about {answer['rows']:,.0f} {answer.get('of', 'rows')}"
+    say(f"{' × '.join(answer['table'])}{_where(answer)}: {len(answer['cells']):,} cells, {about}")
     _below(answer)
 
 

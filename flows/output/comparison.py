@@ -10,7 +10,8 @@ from flows.output.terminal import say, shown_table
 def evaluation(answer: dict[str, Any]) -> None:
     from steps_engine.evaluation import measures
 
-    found = ((each.name, name, value) for each in measures.MEASURES.entries() for name, value in answer[each.name].items())
+    said = (each.name for each in measures.MEASURES.entries() if each.name in answer)
+    found = ((measure, name, value) for measure in said for name, value in answer[measure].items())
     rows = [(f"{measure} {name}", f"{value:.4g}") for measure, name, value in found if isinstance(value, float)]
     shown_table(("measure", "value"), rows, right=("value",))
     if answer["regression"]:

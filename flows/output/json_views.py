@@ -24,6 +24,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """The plan of a release with what is left of its population's budget; balance is null without a grant."""
     from steps_engine.methods.planning import make_plan
     from steps_engine.methods.registry import method_of
+    from steps_engine.methods.weighted import sketch_in_units
     from steps_engine.noise import SystemRandomness
     from tasks.specs import load_release, refusals_naming
     from tasks.stages.door import must_be_private
@@ -41,7 +42,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         "hash": made.hash,
         **_payable(home, made, asked.domain.overlaps),
         "source": _readable(asked),
-        "sketch": asdict(method_of(made).sketch(made)),
+        "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }
 
 
@@ -95,10 +96,10 @@ def _payable(home: Home, plan: Plan, overlaps: tuple[str, ...]) -> dict[str, Any
 
 def _readable(release: Release) -> dict[str, Any]:
     """What would be read, from names, headers and footers alone; a plan is made whether it is there or not."""
-    from tasks.reading.fitting import look_at
+    from tasks.reading.fitting import look_at_release
 
     try:
-        seen = look_at(release.source, release.domain)
+        seen = look_at_release(release)
     except (SpecError, InfrastructureFault) as error:
         return {"files": None, "words": None, "problems": [str(error)]}
     return {"files": len(seen.files), "words": seen.words, "problems": list(seen.problems)}

@@ -102,7 +102,10 @@ def _expected(each: dict[str, Any]) -> str:
         return "measured; what to expect depends on expected_rows, which the dataset lacks"
     if each["kind"] == "table":
         return f"± {100 * each['expected_width']:.3g}% of all rows expected in an average cell"
-    supposed = "if categories are equally frequent, up to 5 times as far for one that 5% of the rows have"
+    supposed = (
+        "if categories are equally frequent but where the dataset says what is `expected`, else up to 5 times as far for one "
+        "that 5% of the rows have"
+    )
     return f"± {each['expected_width']:.3g} expected in the widest coefficient ({each['kind']}) {supposed}"
 
 

@@ -20,13 +20,15 @@ from tasks.stages.references import (
     SetReference,
     StructureReference,
 )
-from tasks.stages.synthesize import set_numbers
+from tasks.stages.synthesize import parts_of, room_for_sets, set_numbers
 from tasks.stores.home import Home
 
 discretize_all = stage("discretize", tasks.stages.discretize.discretize)
 count_part = stage("count files", tasks.reading.partial_counts.count_part)
 discretize_parts = stage("discretize", tasks.stages.discretize.discretize_parts)
 synthesize_all = stage("synthesize", tasks.stages.synthesize.synthesize)
+make_part = stage("synthesize", tasks.stages.synthesize.make_part).with_options(task_run_name="synthesize a part")
+join_parts = stage("join parts", tasks.stages.synthesize.join_parts)
 synthesize_set = stage("synthesize", tasks.stages.synthesize.synthesize_set).with_options(task_run_name="synthesize {number}")
 
 
@@ -49,9 +51,14 @@ def synthesize(
     noisy: NoisyReference,
     consistent: ConsistentReference,
 ) -> tuple[SetReference, ...]:
-    """The synthetic sets, from the plan, the tree and the counts."""
+    """The synthetic sets, from the plan, the tree and the counts: sets shared out, of large ones blocks."""
     if not on_workers():
         return synthesize_all(home, release, plan, tree, noisy, consistent)
     announce("synthesize")
     same = [unmapped(each) for each in (home, release, plan, tree, noisy, consistent)]
-    return tuple(all_of(hand_out(synthesize_set, *same, list(set_numbers(home, plan)))))
+    numbers, parts = list(set_numbers(home, plan)), parts_of(home, release, plan)
+    if parts == 1:
+        return tuple(all_of(hand_out(synthesize_set, *same, numbers)))
+    with room_for_sets(home, release, parts, numbers) as room:
+        all_of(hand_out(make_part, *same, unmapped(parts), room))
+        return tuple(join_parts(home, release, each, [path for number, _, path in room if number == each]) for each in numbers)

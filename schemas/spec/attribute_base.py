@@ -26,7 +26,8 @@ from schemas.spec.yaml import Strict, problem_at
 MOST_CATEGORIES = 100_000
 _NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _
 NO_LABELS: dict[str, str] = {}
-SHAPES = ("at", "above", "within", "multiples_of")  # what is known of values beyond their bins, left out where not given
+SHAPES = ("at", "above", "within", "multiples_of", "geography")  # what is known of values beyond their bins, or silent
+PLANNING = ("expected",)  # what guides the plan and nothing else, left out where not given
 READING = ("missing_values", "recode", "format")  # keys that say how files write an attribute, left out where not used
 
 
@@ -42,13 +43,13 @@ def usable_name(name: str) -> str:
 AttributeName = Annotated[str, AfterValidator(usable_name)]
 
 
-def must_be_categories(labels: Collection[str], known: Sequence[str], name: str) -> None:
+def must_be_categories(labels: Collection[str], known: Sequence[str], name: str, key: str = "labels") -> None:
     """What is said of categories is said of such as there are; `name` has them."""
     all_ = set(known)
     if unknown := [category for category in labels if category not in all_]:
         near = difflib.get_close_matches(unknown[0], known[:1000], n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:8])}{', …' * (len(known) > 8)}"
-        raise problem_at(("labels", unknown[0]), f"{name} has no category {unknown[0]!r}; {hint}")
+        raise problem_at((key, unknown[0]), f"{name} has no category {unknown[0]!r}; {hint}")
 
 
 class AttributeBase(Strict):
@@ -97,7 +98,7 @@ class AttributeBase(Strict):
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """What is read as it stands is written, and hashed, as before there were other ways."""
         said = {type(self).model_fields[name].alias or name: value for name, value in plain(self).items()}
-        return without_silence(said, *READING, *SHAPES, *WORDS)
+        return without_silence(said, *READING, *SHAPES, *PLANNING, *WORDS)
 
     def __hash__(self) -> int:
         """By all that can be hashed; dictionaries are left to comparison."""
@@ -109,14 +110,14 @@ class AttributeBase(Strict):
             must_be_categories(self.label_texts, self.labels, self.name)
         return self
 
-    def _meanings(self) -> dict[str, str | None]:
-        """What values of the file mean; None is missing. Each means one thing."""
+    def _read_as(self) -> dict[str, str | None]:
+        """As what values of the file are read; None is missing. Each is one thing."""
         if both := [value for value in self.missing_values if value in self.recode]:
             raise ValueError(f"{self.name}: {both[0]!r} stands in recode and among the values that mean missing; keep one")
-        meanings = self.recode | dict.fromkeys(self.missing_values)
-        if self.missing == "forbid" and None in meanings.values():
+        read_as = self.recode | dict.fromkeys(self.missing_values)
+        if self.missing == "forbid" and None in read_as.values():
             raise ValueError(f"{self.name}: values that mean missing need missing: category")
-        return meanings
+        return read_as
 
     def as_published(self) -> Self:
         """The attribute of synthetic records, which have nothing left to be read in another way."""
@@ -151,6 +152,11 @@ class AttributeBase(Strict):
     def labels(self) -> tuple[str, ...]:
         """One readable label per category code."""
         return (*self.present_labels, *(("(missing)",) if self.missing == "category" else ()))
+
+    @cached_property
+    def expected_shares(self) -> tuple[float, ...]:
+        """Of the rows, one per category code: even, where nothing else is said. Guides expectations only."""
+        return (1 / self.size,) * self.size
 
     @property
     def meanings(self) -> tuple[str, ...]:

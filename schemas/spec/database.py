@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -163,10 +164,37 @@ def server_of(url: str) -> tuple[str, int | None, str]:
 
 
 def _which(value: Any) -> str:
+    if isinstance(value, LinkedSources) or isinstance(value, dict) and value.keys() & LinkedSources.model_fields.keys():
+        return "linked tables"
     return "a database" if isinstance(value, dict | DatabaseSource) else "files"
 
 
-AnySource = Annotated[
+OneSource = Annotated[
     Annotated[str, Tag("files")] | Annotated[DatabaseSource, Tag("a database")],
+    Discriminator(_which),
+]
+
+
+class LinkedSources(Strict):
+    """Of a dataset of linked tables: where each of them lies."""
+
+    household: OneSource = Field(description="One row per household: files, or a table or query of a database.")
+    person: OneSource = Field(description="One row per person, with the key of its household.")
+
+    def each(self, changed: Callable[[str | DatabaseSource], str | DatabaseSource]) -> LinkedSources:
+        return LinkedSources(household=changed(self.household), person=changed(self.person))
+
+    @property
+    def both(self) -> tuple[str | DatabaseSource, str | DatabaseSource]:
+        return self.household, self.person
+
+    def __str__(self) -> str:
+        return f"{self.household} and {self.person}"
+
+
+AnySource = Annotated[
+    Annotated[str, Tag("files")]
+    | Annotated[DatabaseSource, Tag("a database")]
+    | Annotated[LinkedSources, Tag("linked tables")],
     Discriminator(_which),
 ]

@@ -74,3 +74,16 @@ class Following:
     place: int
     categories: tuple[str, ...]
     codes: tuple[int | None, ...]  # None: nothing follows
+
+
+def levels_of(attribute: Attribute, place: int) -> tuple[Following, ...]:
+    """The coarser levels of an attribute's geography, as attributes that follow from it."""
+    geography = getattr(attribute, "geography", None)
+    if geography is None:
+        return ()
+    said = (
+        (level, dict(zip(geography.places, (row[k] for row in geography.table), strict=True)))
+        for k, level in enumerate(geography.levels[:-1])
+    )
+    derived = [Derived.model_validate({"name": level, "from": attribute.name, "by": by}) for level, by in said]
+    return tuple(map(Following, derived, (place,) * len(derived), geography.labels, geography.ancestors))

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator
 from schemas.spec.values import invisible
 
 LONGEST_TITLE, LONGEST_TEXT = 200, 4000
-WORDS = ("title", "description", "publisher", "contact", "licence", "labels", "source", "why")
+WORDS = ("title", "description", "publisher", "contact", "licence", "labels", "source", "why", "registry")
 _BLANKS = re.compile(r"[ \t\r\n]+")
 _SPDX = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,99}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\{}|^]{3,500}")

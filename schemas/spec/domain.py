@@ -2,87 +2,48 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import unicodedata
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import (
-    BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
 
-from schemas.names import NAME
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
-from schemas.spec.derived import Derived, Following
+from schemas.spec.consistent import must_differ, must_name_columns, must_weigh
+from schemas.spec.derived import Derived, Following, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
+from schemas.spec.flattened import (
+    household_attributes,
+    household_rules,
+    member_rules,
+    must_flatten,
+    own_attributes,
+    own_rules,
+)
+from schemas.spec.linked import HouseholdTable, PersonTable, Tables
 from schemas.spec.public_tables import with_tables
 from schemas.spec.reading import PLAIN_CSV, Csv
-from schemas.spec.rules import Comparison, Never, Rule, codes_of_value, compared, comparison, must_not_circle, some_of
+from schemas.spec.registry import RegistryFacts
+from schemas.spec.rules import Comparison, Never, Rule, codes_of_value, compared, comparison, must_not_circle
+from schemas.spec.unit import Name as Name
+from schemas.spec.unit import Unit as Unit
+from schemas.spec.unit import plain_name as plain_name
+from schemas.spec.weights import Weighed, Weight
 from schemas.spec.yaml import Strict, problem_at
 
 NO_NAMES: dict[str, str] = {}
 
 
-def plain_name(value: str) -> str:
-    """A name that is safe as a file name, a database key and a Prefect tag."""
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ValueError(f"{value!r} is not a name: use 1 to 64 of a–z, 0–9, _ and -, beginning with a letter or digit")
-    return value
-
-
-Name = Annotated[str, BeforeValidator(plain_name)]
-
-
-class Unit(Strict):
-    """Whose privacy: one person, or one of what `who` says, with at most `rows_per_person` rows, or with `exactly` as many."""
-
-    who: Name = Field(default="person", description="Whom the guarantee protects, in one word: a person, a household, …")
-    rows_per_person: int = Field(
-        default=1,
-        ge=1,
-        le=10_000,
-        description="At most so many rows belong to one person, or one of what `who` says; noise grows with it.",
-    )
-    column: str | None = Field(
-        default=None,
-        description="The column that says whose row it is. It is never released; without it the bound is your word.",
-    )
-    excess: Literal["forbid", "drop"] = Field(
-        default="forbid", description="More rows than that fail validation (`forbid`), or are left out of the count (`drop`)."
-    )
-    exactly: bool = Field(
-        default=False, description="Whether everybody has exactly `rows_per_person` rows, which is then checked."
-    )
-
-    @model_validator(mode="after")
-    def _drop_needs_a_column(self) -> Self:
-        if self.excess == "drop" and self.column is None:
-            raise ValueError("excess: drop needs the column that says whose row it is")
-        return self
-
-    @model_validator(mode="after")
-    def _exactly_is_checked(self) -> Self:
-        if self.exactly and (self.column is None or self.excess == "drop"):
-            raise ValueError(
-                f"exactly: true refuses every {self.who} with more or fewer rows than rows_per_person: it needs the column "
-                "that says whose row it is, and excess: forbid"
-            )
-        return self
-
-    @model_serializer(mode="wrap")
-    def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A domain without `exactly` is written, and hashed, as before there was such a key."""
-        return {name: value for name, value in plain(self).items() if name != "exactly" or value}
-
-
-class Domain(Strict):
+class Domain(Weighed, Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
     name: Name = Field(description="What these data are called.")
@@ -96,14 +57,24 @@ class Domain(Strict):
     expected_rows: int | None = Field(
         default=None, ge=1, le=10**12, description="Public and approximate; never counted from the records. Guides planning."
     )
-    unit: Unit = Field(default=Unit(), description="Whose privacy is protected.")
+    tables: Tables | None = Field(
+        default=None,
+        description="In place of `attributes`, `rules` and `unit`: households and the persons in them, two linked tables. Each "
+        "household is protected with everybody in it; `expected_rows` are households.",
+    )
+    unit: Unit = Field(default=Unit(), validate_default=True, description="Whose privacy is protected.")
+    weight: Weight | None = Field(
+        default=None, description="The column of survey weights, where records are a sample: counts are then of the population."
+    )
     attributes: tuple[Attribute, ...] = Field(
-        min_length=1,
-        max_length=1000,
+        default=(),
+        validate_default=True,
+        max_length=5000,
         description="One per column of the source, in any order; it has no others but the unit's and those that are ignored.",
     )
     rules: tuple[Rule, ...] = Field(
         default=(),
+        validate_default=True,
         max_length=1000,
         description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
     )
@@ -127,20 +98,80 @@ class Domain(Strict):
         default=None, description="Under which releases may be used: an SPDX identifier such as CC-BY-4.0, or an address."
     )
     source: Text | None = Field(default=None, description="Where what stands in this file is publicly known from.")
+    registry: RegistryFacts | None = Field(
+        default=None,
+        description="For the card in OpenDP's registry of deployments: {curator_type: Government, region: Switzerland}.",
+    )
+
+    @field_validator("tables")
+    @classmethod
+    def _flatten(cls, tables: Tables | None) -> Tables | None:
+        if tables is not None:
+            must_flatten(tables)
+        return tables
+
+    @field_validator("unit", "attributes", "rules", mode="before")
+    @classmethod
+    def _follow_from_tables(cls, said: Any, info: ValidationInfo) -> Any:
+        """Of linked tables a household's row is the flat one: what it has follows, and is not written."""
+        tables: Tables | None = info.data.get("tables")
+        if tables is None:
+            return said
+        if said and said != Unit():
+            raise ValueError("with tables, attributes and rules stand in tables, and the household is the unit; leave this out")
+        if info.field_name == "unit":
+            return Unit(who="household")
+        return household_attributes(tables) if info.field_name == "attributes" else household_rules(tables)
+
+    @field_validator("attributes")
+    @classmethod
+    def _has_some(cls, attributes: tuple[Attribute, ...], info: ValidationInfo) -> tuple[Attribute, ...]:
+        if not 1 <= len(attributes) <= 1000 and "tables" in info.data:
+            raise ValueError(f"a dataset has 1 to 1000 attributes, or tables; found {len(attributes) or 'neither'}")
+        return attributes
+
+    @model_validator(mode="after")
+    def _plain_beside_tables(self) -> Self:
+        for key in ("derived", "ignore", "rename") if self.tables else ():
+            if getattr(self, key):
+                where = "is not there for linked tables" if key == "derived" else "stands in each of the tables"
+                raise problem_at((key,), f"{key} {where}; leave it out here")
+        return self
+
+    @cached_property
+    def counted(self) -> Domain:
+        """What is counted of a record: of linked tables a member's row, which has its household's columns first."""
+        if self.tables is None:
+            return self
+        person, expected = self.tables.person, self.expected_rows
+        members = max(person.expected_rows - expected, 1) if person.expected_rows and expected else expected
+        unit = Unit(who=self.unit.who, rows_per_person=person.members)
+        attributes = (*self.attributes, *own_attributes(person))
+        return self._flat(unit=unit, attributes=attributes, rules=member_rules(self.tables), expected_rows=members)
+
+    def of_table(self, table: HouseholdTable | PersonTable) -> Domain:
+        """One of the linked tables as it is read: each row with the key of its household."""
+        reads = {"ignore": table.ignore, "rename": table.rename, "csv": table.csv, "attributes": table.attributes}
+        if isinstance(table, HouseholdTable):
+            return self._flat(unit=Unit(who="household", column=table.key), expected_rows=self.expected_rows, **reads)
+        unit = Unit(who="household", column=table.column, rows_per_person=table.at_most)
+        reads["ignore"] = (*table.ignore, *((table.key,) if table.key else ()))
+        return self._flat(unit=unit, expected_rows=table.expected_rows, **reads)
+
+    @cached_property
+    def own(self) -> Domain:
+        """Of linked tables what a member's row has beside its household's columns."""
+        assert self.tables is not None
+        return self._flat(attributes=own_attributes(self.tables.person), rules=own_rules(self.tables))
+
+    def _flat(self, **said: Any) -> Domain:
+        return Domain(name=self.name, population=self.population, **said)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = self.names
-        first: dict[str, str] = {}
-        entries = [*(("attributes", place, name) for place, name in enumerate(names))]
-        entries += [("derived", place, each.name) for place, each in enumerate(self.derived)]
-        for key, place, name in entries:
-            if first.setdefault(alike(name), name) is not name:
-                text = f"{first[alike(name)]!r} stands twice (upper and lower case count as the same)"
-                raise problem_at((key, place), text)
-        if self.unit.column is not None and self.unit.column in names:
-            raise ValueError(f"unit column {self.unit.column!r} says whose row it is: it cannot be released as an attribute")
-        self._must_name_columns()
+        must_differ(self)
+        must_weigh(self)
+        must_name_columns(self)
         assert self.followings is not None  # each follows from an attribute, for all of its categories
         if self.population in self.overlaps or len(set(self.overlaps)) < len(self.overlaps):
             raise problem_at(("overlaps",), f"name each other population once, and not {self.population!r} itself")
@@ -154,8 +185,19 @@ class Domain(Strict):
 
     @cached_property
     def followings(self) -> tuple[Following, ...]:
-        """Every derived attribute, and what it is for each category of the one from which it follows."""
-        return tuple(self._following(number, each) for number, each in enumerate(self.derived))
+        """Levels of places and derived attributes, each with what it is for every category of the one from which it follows."""
+        levels = (level for place in self.geographies for level in levels_of(self.attributes[place], place))
+        return (*levels, *(self._following(number, each) for number, each in enumerate(self.derived)))
+
+    @cached_property
+    def geographies(self) -> tuple[int, ...]:
+        """The attribute whose categories are places within places, by its number; none or one."""
+        return tuple(j for j, each in enumerate(self.attributes) if getattr(each, "geography", None) is not None)
+
+    @property
+    def coarser(self) -> tuple[str, ...]:
+        """Levels of places above the finest, which is the attribute itself."""
+        return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])  # type: ignore[union-attr]
 
     def _following(self, number: int, each: Derived) -> Following:
         try:
@@ -165,31 +207,19 @@ class Domain(Strict):
         except ValueError as error:
             raise problem_at(("derived", number), str(error)) from None
 
-    def _must_name_columns(self) -> None:
-        """Every column of the source means one thing."""
-        for column, name in self.rename.items():
-            if name not in self.names:
-                near = difflib.get_close_matches(name, self.names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {some_of(self.names)}"
-                raise problem_at(("rename", column), f"there is no attribute {name!r}; {hint}")
-            if column in (*self.ignore, *self.names, self.unit.column):
-                raise problem_at(("rename", column), f"{column!r} is ignored, an attribute or the unit's column already")
-        if len(set(self.rename.values())) < len(self.rename):
-            raise problem_at(("rename",), "two columns get the same name; keep one, and ignore the other")
-        if wanted := next((name for name in self.ignore if name in (*self.names, self.unit.column)), None):
-            raise problem_at(("ignore",), f"{wanted!r} is an attribute, or says whose row it is: it cannot be ignored")
-
     def as_published(self) -> Domain:
         """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""
         attributes = tuple(attribute.as_published() for attribute in self.attributes)
-        ignored = tuple(each.name for each in self.derived)  # what follows is not counted in sets either
+        ignored = (*(each.derived.name for each in self.followings), *self.published_weight)  # neither is counted in sets
         plain = {"unit": Unit(), "ignore": ignored, "rename": {}, "csv": PLAIN_CSV, "attributes": attributes}
-        return self.model_copy(update=plain)
+        return self.model_copy(update=plain | {"tables": None, "weight": None})
 
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
-        return without_silence(plain(self), "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
+        said = without_silence(plain(self), "tables", "weight", "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
+        follows = ("unit", "attributes", "rules") if self.tables else ()
+        return {key: value for key, value in said.items() if key not in follows}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -240,15 +270,6 @@ class Domain(Strict):
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
-
-
-def alike(name: str) -> str:
-    """What a name has in common with all that a person, or a program, would take for it.
-
-    >>> alike("Straße") == alike("STRASSE"), alike("K") == alike("\u212a")
-    (True, True)
-    """
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def load_domain(path: Path | str) -> Domain:

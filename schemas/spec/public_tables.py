@@ -1,4 +1,4 @@
-"""Tables that dataset.yaml names by file: two columns of a small CSV, read where the domain is, and part of it from then on."""
+"""Tables that dataset.yaml names by file: columns of a small CSV, read where the domain is, and part of it from then on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import SpecError
+from schemas.spec.geography import in_tree_order, tree_problem
 from schemas.spec.yaml import LARGEST_SPEC, Document, Keys, read_text
 
 MOST_LINES = 100_000
@@ -21,7 +22,7 @@ def with_tables(document: Document, folder: Path) -> Document:
     if not isinstance(document.data, dict):
         return document
     data = dict(document.data)
-    for key, part in (("attributes", _with_weights), ("derived", _with_mapping)):
+    for key, part in (("attributes", _with_weights), ("attributes", _with_places), ("derived", _with_mapping)):
         if isinstance(entries := data.get(key), tuple):
             data[key] = tuple(part(entry, document, folder, (key, place)) for place, entry in enumerate(entries))
     return replace(document, data=data)
@@ -36,6 +37,34 @@ def _with_weights(attribute: Any, document: Document, folder: Path, at: Keys) ->
     return attribute | {"within": within | {"weights": weights}}
 
 
+def _with_places(attribute: Any, document: Document, folder: Path, at: Keys) -> Any:
+    """Places within places, in the order of their tree; refused where the table is none, with the line."""
+    geography = attribute.get("geography") if isinstance(attribute, dict) else None
+    if not isinstance(geography, dict) or not isinstance(file := geography.get("table"), str):
+        return attribute
+    path, levels = folder / file, geography.get("levels")
+    if not isinstance(levels, tuple) or len(levels) < 2 or not all(isinstance(level, str) for level in levels):
+        raise SpecError(f"{document.place((*at, 'geography'))}: name at least two levels, coarsest first: [region, tract].")
+    lines = _table(path, document.place((*at, "geography", "table")), levels)
+    rows = [row for _, row in lines]
+    if problem := tree_problem(levels, rows):
+        raise SpecError(f"{path}, line {lines[problem[0]][0]}: {problem[1]}.")
+    return {"kind": "categorical"} | attribute | {"geography": geography | {"table": in_tree_order(rows)}}
+
+
+def _table(path: Path, place: str, columns: tuple[str, ...]) -> list[tuple[int, tuple[str, ...]]]:
+    """The lines of a table that has these columns, in any order, each with its number."""
+    header, *lines = _read(path, place)
+    names = [cell.strip() for cell in header[1]]
+    if sorted(names) != sorted(columns):
+        raise SpecError(f"{path}: its columns are {', '.join(names)}; write one for each level: {', '.join(columns)}.")
+    for n, row in lines:
+        if len(row) != len(columns) or not all(cell.strip() for cell in row):
+            raise SpecError(f"{path}, line {n}: {len(row)} values; a line has one for each level, and none is empty.")
+    order = [names.index(column) for column in columns]
+    return [(n, tuple(row[i].strip() for i in order)) for n, row in lines]
+
+
 def _with_mapping(derived: Any, document: Document, folder: Path, at: Keys) -> Any:
     if not isinstance(derived, dict) or not isinstance(file := derived.get("by"), str):
         return derived
@@ -47,17 +76,23 @@ def _with_mapping(derived: Any, document: Document, folder: Path, at: Keys) -> A
     return derived | {"by": found}
 
 
-def _lines(path: Path, place: str) -> list[Line]:
-    """The lines behind the header; as `;` separates them where the header has no comma."""
+def _read(path: Path, place: str) -> list[tuple[int, list[str]]]:
+    """Header and lines with their numbers; as `;` separates them where the header has no comma."""
     text = read_text(path, LARGEST_SPEC, f"{place}: ")
     header = text.partition("\n")[0]
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in header and "," not in header else ",", strict=True)
     try:
-        lines = [(rows.line_num, row) for row in rows if row][1:]
+        lines = [(rows.line_num, row) for row in rows if row]
     except csv.Error:
-        raise SpecError(f"{path}: not readable as CSV. Write two columns with a header.") from None
-    if not 0 < len(lines) <= MOST_LINES:
-        raise SpecError(f"{path}: {len(lines):,} lines behind its header; 1 to {MOST_LINES:,} can be used.")
+        raise SpecError(f"{path}: not readable as CSV. Write two columns or more with a header.") from None
+    if not 1 < len(lines) <= MOST_LINES + 1:
+        raise SpecError(f"{path}: {max(len(lines) - 1, 0):,} lines behind its header; 1 to {MOST_LINES:,} can be used.")
+    return lines
+
+
+def _lines(path: Path, place: str) -> list[Line]:
+    """The lines behind the header."""
+    lines = _read(path, place)[1:]
     for n, row in lines:
         if len(row) != 2 or not all(cell.strip() for cell in row):
             raise SpecError(f"{path}, line {n}: {len(row)} values; a line of this table has two, and none is empty.")

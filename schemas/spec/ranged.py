@@ -51,7 +51,7 @@ class RangedBase(AttributeBase):
     @cached_property
     def number_of_text(self) -> dict[str, float | None]:
         """The number that a text of a file stands for, where it is not the one it says; None: it is missing."""
-        return {text: None if meant is None else self._within(meant) for text, meant in self._meanings().items()}
+        return {text: None if meant is None else self._within(meant) for text, meant in self._read_as().items()}
 
     @cached_property
     def number_of_number(self) -> dict[float, float | None]:

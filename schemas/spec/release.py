@@ -10,88 +10,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
-from schemas.amounts import SpecDelta, SpecEpsilon, SpecRho
 from schemas.errors import KeyRefused, SpecError
 from schemas.names import NAME
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
-from schemas.spec.database import AnySource, DatabaseSource, is_address
+from schemas.spec.database import AnySource, DatabaseSource, LinkedSources, is_address
 from schemas.spec.described import Text, Title, without_silence
 from schemas.spec.domain import Domain, Name
 from schemas.spec.method import AnyMethod, MethodSpec, method_spec
+from schemas.spec.privacy import Privacy as Privacy
 from schemas.spec.yaml import Strict
 
+LINKED = "households"  # the method of linked tables
 PERIOD = re.compile(r"\{(year|quarter|month)\}")
-
-
-class Privacy(Strict):
-    """The guarantee that is asked for."""
-
-    epsilon: SpecEpsilon | None = Field(
-        default=None,
-        description="ε, the whole cost of the release: what is charged. At most nine decimals. With `delta`: the ε that holds "
-        "at this δ; the largest ρ that promises it is charged.",
-    )
-    rho: SpecRho | None = Field(
-        default=None,
-        description="In place of `epsilon`: ρ of zero-concentrated differential privacy, the whole cost. Needs `delta`. At "
-        "most nine decimals.",
-    )
-    delta: SpecDelta | None = Field(
-        default=None,
-        description="δ of zero-concentrated differential privacy: at which chance ε is told; at most one in a hundred times "
-        "`expected_rows`, such as 1e-9.",
-    )
-    delta_why: str | None = Field(default=None, description="The reason for a larger `delta` than that, which the page tells.")
-    why: str | None = Field(
-        default=None, max_length=1000, description="The reason for an ε above 10, kept in the ledger with the charge."
-    )
-    neighbours: Literal["add_remove", "substitute"] = Field(
-        default="add_remove", description="Data sets that must look alike: one person more or less, or one person replaced."
-    )
-    total: Literal["estimated", "public", "invariant"] = Field(
-        default="estimated",
-        description="The number of rows: `estimated` from noisy counts; `public` where all neighbours share it (needs "
-        "`neighbours: substitute`); `invariant` publishes it outside the guarantee.",
-    )
-
-    @model_validator(mode="after")
-    def _has_one_measure(self) -> Self:
-        given = [name for name in ("epsilon", "rho") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = "epsilon and rho; keep one of them" if given else "neither epsilon nor rho; add one of them"
-            raise ValueError(
-                "give epsilon, a plain number such as 0.5, for pure differential privacy; or epsilon or rho with delta, for "
-                f"zero-concentrated. Found {found}"
-            )
-        if self.rho is not None and self.delta is None:
-            raise ValueError("rho needs delta, the chance at which ε is told, such as delta: 1e-9; found none")
-        if self.why is not None and not self.why.strip():
-            raise ValueError("why gives the reason for a large epsilon; found an empty one. Say it in a sentence, or remove it")
-        if self.delta_why is not None and not self.delta_why.strip():
-            raise ValueError("delta_why gives the reason for a delta; found an empty one. Say it in a sentence, or remove it")
-        if self.delta is None and self.delta_why is not None:
-            raise ValueError("delta_why gives the reason for a delta; found none. Remove it, or add delta")
-        return self
-
-    @model_serializer(mode="wrap")
-    def _say_what_is_asked(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Pure privacy reads as it did before there was another."""
-        new = {"rho", "delta", "delta_why"} if self.delta is None else set()
-        new |= {"why"} if self.why is None else set()
-        return {name: value for name, value in said(self).items() if name not in new}
-
-    @property
-    def measure(self) -> Literal["pure", "zcdp"]:
-        return "pure" if self.delta is None else "zcdp"
-
-    @model_validator(mode="after")
-    def _public_total_needs_substitution(self) -> Self:
-        if self.total == "public" and self.neighbours != "substitute":
-            raise ValueError(
-                "total: public needs neighbours: substitute, where every data set has the same number of rows; "
-                "under add_remove say estimated, or invariant to publish the exact number outside the guarantee"
-            )
-        return self
 
 
 class EvaluationSpec(Strict):
@@ -124,7 +54,7 @@ class ReleaseSpec(Strict):
     source: AnySource = Field(
         description="The records, Parquet, CSV, SPSS, Stata or SAS: a file, a folder or a glob, from the folder of this file. "
         "Folders such as year=2025 are a column where the dataset has one of that name and the files have not. Or a table or "
-        "query of a database, by the keys below. May hold a period."
+        "query of a database, by the keys below. Of linked tables one for each: {household: …, person: …}. May hold a period."
     )
     privacy: Privacy = Field(description="The guarantee that is asked for.")
     method: AnyMethod = Field(default_factory=method_spec, description="How counts become synthetic records.")
@@ -166,8 +96,8 @@ class ReleaseSpec(Strict):
 
     @field_validator("source")
     @classmethod
-    def _files_or_keys(cls, source: str | DatabaseSource) -> str | DatabaseSource:
-        if isinstance(source, str) and is_address(source):
+    def _files_or_keys(cls, source: str | DatabaseSource | LinkedSources) -> str | DatabaseSource | LinkedSources:
+        if any(isinstance(each, str) and is_address(each) for each in sources_of(source)):
             raise ValueError("an address of a database stands under url: {url: …, table: …} or {url: …, query: …}")
         return source
 
@@ -190,12 +120,36 @@ class ReleaseSpec(Strict):
         return without_silence(said(self), "analyses", "title", "description", "expectations")
 
 
+def sources_of(source: str | DatabaseSource | LinkedSources) -> tuple[str | DatabaseSource, ...]:
+    return source.both if isinstance(source, LinkedSources) else (source,)
+
+
 class Release(Strict):
     """A spec with its domain, its period filled in and its source found: everything public that a run depends on."""
 
     spec: ReleaseSpec
     domain: Domain
     folder: str  # of release.yaml; relative paths start here. Not part of the identity.
+
+    @model_validator(mode="after")
+    def _tables_are_released_linked(self) -> Self:
+        linked, given = self.domain.tables is not None, isinstance(self.spec.source, LinkedSources)
+        named = f'release "{self.name}"'
+        if linked != given:
+            found = "one source for two linked tables" if linked else "a source for each of two tables, and a dataset of one"
+            raise KeyRefused(
+                f"{named}: {found}. Linked tables have {{household: …, person: …}}, any other dataset one.", "source"
+            )
+        taken = self.spec.method.decomposition
+        if taken != "auto" and linked != (taken == LINKED):
+            what = "releases one table" if linked else "releases linked tables, and the dataset has one"
+            raise KeyRefused(f"{named}: decomposition: {taken} {what}. Say {LINKED if linked else 'auto'}.", "method")
+        for key in ("analyses", "expectations") if linked else ():
+            if getattr(self.spec, key):
+                raise KeyRefused(
+                    f"{named}: {key} are for a dataset of one table, and this one has linked tables. Leave them out.", key
+                )
+        return self
 
     @model_validator(mode="after")
     def _public_total_is_everybodys(self) -> Self:
@@ -205,6 +159,17 @@ class Release(Strict):
                 f'release "{self.name}": total: public with rows_per_person: {unit.rows_per_person}; a person with fewer rows '
                 "replaced by one with more would change the number of rows. Say exactly: true in the dataset's unit, if every "
                 "person has exactly as many, or total: estimated.",
+                *("privacy", "total"),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _weights_have_no_known_total(self) -> Self:
+        """Neighbours differ in the sum of their weights, and nobody has paid for telling it."""
+        if self.domain.weight is not None and self.spec.privacy.total != "estimated":
+            raise KeyRefused(
+                f'release "{self.name}": total: {self.spec.privacy.total} with weights in the dataset; their sum differs '
+                "between data sets that differ in one person. Write total: estimated.",
                 *("privacy", "total"),
             )
         return self
@@ -247,8 +212,16 @@ class Release(Strict):
     @property
     def source(self) -> str | DatabaseSource:
         """Path or glob of the records, or what is asked of a database; relative paths from the folder of release.yaml."""
-        asked = self.spec.source
-        return asked.at(self.folder) if isinstance(asked, DatabaseSource) else str(Path(self.folder) / asked)
+        (one,) = self.sources
+        return one
+
+    @property
+    def sources(self) -> tuple[str | DatabaseSource, ...]:
+        """The same of every table, where several are linked."""
+        return tuple(
+            asked.at(self.folder) if isinstance(asked, DatabaseSource) else str(Path(self.folder) / asked)
+            for asked in sources_of(self.spec.source)
+        )
 
 
 def check_names(spec: ReleaseSpec, domain: Domain, where: str) -> None:

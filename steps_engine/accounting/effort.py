@@ -12,7 +12,8 @@ from schemas.spec.domain import Domain
 
 ASSUMED_ROWS = 10**5  # where expected_rows is not public
 START_SECONDS, START_BYTES = 10.0, 2**28  # Prefect and its server, Great Expectations, drawing: whatever the data are
-READ_PER_VALUE, PUBLISHED_PER_VALUE, COMPARED_PER_VALUE, COMPARED_PER_MARGIN = 6e-8, 2.5e-7, 1e-7, 9e-9  # seconds
+READ_PER_VALUE, PUBLISHED_PER_VALUE, COMPARED_PER_VALUE, COMPARED_PER_MARGIN = 2.4e-7, 8e-8, 1e-7, 1.25e-8  # seconds
+COMPARED_BYTES = 60  # of a value that is compared
 MOST_COMPARED = 2 * 10**7  # values of a table: of a larger one the evaluation takes a sample
 MOST_TRIPLES = 1_000  # margins of three attributes that are compared
 
@@ -24,10 +25,23 @@ def seconds_around(domain: Domain, sets: int) -> float:
     >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
     >>> few, many = (Domain(name="d", population="d", expected_rows=rows, attributes=(coin,)) for rows in (300, 10**8))
     >>> round(seconds_around(few, 1)), round(seconds_around(many, 1))
-    (10, 45)
+    (10, 46)
     """
-    rows, attributes = domain.expected_rows or ASSUMED_ROWS, len(domain.sizes)
-    margins = 2 * comb(attributes, 2) + 3 * min(comb(attributes, 3), MOST_TRIPLES)
+    read, rows, attributes = domain.expected_rows or ASSUMED_ROWS, domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
+    margins = 5 * comb(attributes, 2) + 2 * min(comb(attributes, 3), MOST_TRIPLES)
     per_row = attributes * COMPARED_PER_VALUE + margins * COMPARED_PER_MARGIN
     compared = min(rows, MOST_COMPARED // attributes) * (sets + 1) * per_row
-    return START_SECONDS + rows * attributes * (READ_PER_VALUE + sets * PUBLISHED_PER_VALUE) + compared
+    return START_SECONDS + attributes * (read * READ_PER_VALUE + rows * sets * PUBLISHED_PER_VALUE) + compared
+
+
+def bytes_around(domain: Domain) -> int:
+    """What the evaluation holds, beside the start: no more than a sample, however many rows there are.
+
+    >>> from schemas.spec.domain import Domain
+    >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
+    >>> few, many, more = (Domain(name="d", population="d", expected_rows=n, attributes=(coin,)) for n in (1, 10**8, 10**9))
+    >>> bytes_around(few) < bytes_around(many) == bytes_around(more) < 2**31
+    True
+    """
+    rows, attributes = domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
+    return 2**27 + min(rows * attributes, MOST_COMPARED) * COMPARED_BYTES

@@ -12,12 +12,12 @@ from typing import Any, Literal
 from schemas.budget import LARGEST, UNIT, as_fraction, show_nanos
 from schemas.errors import SpecError, StepsError
 from schemas.manifest import guarantee_of
-from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, Table, lowest_format
+from schemas.plan import Considered, Draw, ElectionPlan, LayerPlan, Plan, Table, WeightPlan, lowest_format
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.conversion import Converted, epsilon_of, rho_of
-from steps_engine.accounting.effort import START_BYTES, seconds_around
+from steps_engine.accounting.effort import START_BYTES, bytes_around, seconds_around
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP, Measure
 from steps_engine.accounting.mechanisms import (
     COUNTING,
@@ -44,7 +44,7 @@ class Allowance:
 
     measure: Measure
     total: Fraction
-    rows: int  # per person
+    rows: int  # per person; of records with weights, units
     replaced: bool  # whether these are removed and as many others added
     served: tuple[int | None, ...]  # the set that each measurement serves; None serves all
 
@@ -127,17 +127,17 @@ class Allowance:
 
 
 def allowance_of(release: Release) -> Allowance:
-    """All of the release's ε or ρ; k rows of a person."""
+    """All of the release's ε or ρ; k rows of a person, or units of their weights."""
     spec, sets = release.spec, release.spec.method.sets
     served = (None,) if sets.budget == "shared" else tuple(range(1, sets.count + 1))
     measure, total = (PURE, as_fraction(spec.privacy.epsilon or 0)) if spec.privacy.measure == "pure" else (ZCDP, _rho(release))
-    return Allowance(measure, total, release.domain.unit.rows_per_person, spec.privacy.neighbours == "substitute", served)
+    return Allowance(measure, total, release.domain.units_per_person, spec.privacy.neighbours == "substitute", served)
 
 
 def allowance_in(plan: Plan) -> Allowance:
     """The one that a plan was made with."""
     return Allowance(
-        MEASURES[plan.measure], Fraction(plan.cost), plan.rows_per_person, plan.neighbours == "substitute", plan.served
+        MEASURES[plan.measure], Fraction(plan.cost), plan.units_per_person, plan.neighbours == "substitute", plan.served
     )
 
 
@@ -186,13 +186,16 @@ class Outline:
 def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tuple[Considered, ...] = ()) -> Plan:
     """The plan of an outline, or why it cannot be carried out."""
     domain, spec, sets = release.domain, release.spec, release.spec.method.sets
+    weight = weight_of(domain)
     plan = Plan(
-        format=lowest_format(spec.privacy.measure, outline.draws), release=spec.name, population=domain.population,
-        decomposition=spec.method.decomposition,
+        format=lowest_format(spec.privacy.measure, outline.draws, weight=weight), weight=weight,
+        release=spec.name, population=domain.population, decomposition=spec.method.decomposition,
         neighbours=spec.privacy.neighbours, rows_per_person=domain.unit.rows_per_person, unit=domain.unit.who,
+        at_most=domain.tables.person.at_most if domain.tables is not None else None,
         total=spec.privacy.total, **promise_of(release), sets=sets.count, budget=sets.budget, cells=Space(domain).count(),
         layers=outline.layers, election=outline.election, draws=outline.draws, considered=considered,
-        memory_bytes=outline.memory_bytes + START_BYTES, seconds=round(outline.seconds + seconds_around(domain, sets.count), 1),
+        memory_bytes=max(outline.memory_bytes, bytes_around(domain)) + START_BYTES,
+        seconds=round(outline.seconds + seconds_around(domain, sets.count), 1),
         spec_hash=spec_hash,
     )  # fmt: skip
     _must_be_sayable(plan)
@@ -200,6 +203,13 @@ def plan_of(release: Release, outline: Outline, spec_hash: str, considered: tupl
     _must_cost(plan, allowance_of(release))
     _must_fit(plan)
     return plan
+
+
+def weight_of(domain: Domain) -> WeightPlan | None:
+    """What a plan says of its records' weights."""
+    if (found := domain.weighing) is None:
+        return None
+    return WeightPlan(highest=found.high, step=found.step, units_per_row=found.units_per_row, inflation=found.inflation)
 
 
 def _cost(plan: Plan) -> str:
@@ -215,7 +225,7 @@ def _must_be_sayable(plan: Plan) -> None:
 
 def _must_be_drawable(plan: Plan, domain: Domain) -> None:
     """No scale beyond what noise.py draws: a draw that fails after the charge would cost ε and give nothing."""
-    sizes = dict(zip(domain.names, domain.sizes, strict=True))
+    sizes = dict(zip(domain.counted.names, domain.counted.sizes, strict=True))
     for draw in (draw for draw in plan.draws if draw.kind == "count"):
         if len(draw.tables) > MOST_DIMENSIONS:
             raise SpecError(

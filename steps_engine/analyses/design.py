@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,14 @@ class Term:
         others = tuple(i for i, name in enumerate(self.names) if name not in part)
         table = np.moveaxis(self.values.mean(axis=others), -1, 0)
         return np.stack([interaction(column).ravel() for column in table], axis=1)
+
+    def given(self, kept: frozenset[str], shares: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Expected columns given some of the attributes, the others having these shares: (categories of these …) × columns."""
+        found = self.values
+        for axis in reversed(range(len(self.names))):
+            if self.names[axis] not in kept:
+                found = np.tensordot(shares[self.names[axis]], found, axes=(0, axis))
+        return found
 
 
 def values_of(analysis: Analysis, attribute: Attribute) -> pd.Series:

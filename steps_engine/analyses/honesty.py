@@ -34,4 +34,7 @@ def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
 
 
 def combining_of(plan: Plan) -> str:
-    return COMBINING["one" if plan.sets == 1 else plan.budget]
+    rule = COMBINING["one" if plan.sets == 1 else plan.budget]
+    if plan.weight is None:
+        return rule
+    return f"{rule}; W is {float(plan.weight.inflation):.4g} times what the rows say, the most that the weights allow"

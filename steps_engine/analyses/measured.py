@@ -19,8 +19,10 @@ from schemas.spec.domain import Domain
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.mechanisms import GAUSSIAN, contrast_variance
 from steps_engine.domain.cells import Space
+from steps_engine.domain.places import Places, places_of, with_levels
 from steps_engine.domain.settled import settling
 from steps_engine.inference.contrasts import is_counted, residual_variance
+from steps_engine.inference.place_tables import is_of_places, level_errors, place_tables, tree_name
 
 Names = frozenset[str]
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose layers refine each other, down to cells of all attributes
@@ -30,14 +32,34 @@ ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose layers refine each
 class Measured:
     """A plan, read as noise in interactions."""
 
-    domain: Domain
+    domain: Domain  # levels of places among its attributes
     plan: Plan
+    places: Places | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, plan: Plan) -> Measured:
+        places = places_of(domain) if domain.geographies and plan.decomposition == "places" else None
+        return cls(with_levels(domain), plan, places)
 
     def variance(self, of: Iterable[str]) -> float | None:
         """Of the noise in the interaction of some attributes, in one direction and one measurement; None: not measured."""
         wanted = self._with_choice(of)
+        if self.places is not None and wanted.intersection(self.places.levels):
+            return self._by_place(wanted, self.places)
         found = self._contrasts.get(wanted) if self._contrasts else self._from_layers(wanted)
         return self._from_rules(wanted) if found is None else found
+
+    def _by_place(self, of: Names, places: Places) -> float | None:
+        """Of places of one level, by themselves or by one attribute: what least squares over levels leaves in the mean."""
+        levels, others = sorted(of.intersection(places.levels)), sorted(of.difference(places.levels))
+        if len(levels) > 1 or len(others) > 1:
+            return None
+        attribute = places.domain.index(others[0]) if others else None
+        return self._level_errors.get((attribute, places.levels.index(levels[0]) + 1))
+
+    @cached_property
+    def _level_errors(self) -> dict[tuple[int | None, int], float]:
+        return level_errors(self.places, place_tables(self.places, self.plan)) if self.places is not None else {}
 
     def _from_rules(self, of: Names) -> float | None:
         """Of an interaction that rules settle: it is less the sum of the smaller ones where no row can be, and so is its noise.
@@ -59,8 +81,15 @@ class Measured:
         if not self._contrasts:
             return Fraction(int(any(map(self.holds, tables))))
         wanted = {part for table in tables for part in parts(self._with_choice(table))}
-        paid = sum((draw.cost for draw in self.plan.draws if wanted.intersection(map(frozenset, draw.tables))), Fraction())
+        paid = sum((draw.cost for draw in self.plan.draws if wanted.intersection(self._tables(draw))), Fraction())
         return paid / ways_of(self.plan.draws).dearest
+
+    def _tables(self, draw: Draw) -> set[Names]:
+        """The tables that a draw is of: those that it names, or one of places."""
+        if self.places is None or not is_of_places(draw):
+            return set(map(frozenset, draw.tables))
+        named = [self.places.domain.names[j] for j in self.places.others if tree_name(self.places, j) == draw.tree]
+        return {frozenset((*named, self.places.levels[draw.layer - 1]))}
 
     def sizes(self, of: Iterable[str]) -> tuple[int, ...]:
         return tuple(self.domain.sizes[self.domain.index(name)] for name in of)

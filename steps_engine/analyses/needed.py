@@ -14,6 +14,7 @@ from schemas.plan import Analysis, Table
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of, terms_of
+from steps_engine.domain.places import with_levels
 from steps_engine.evaluation.regression import variables
 
 
@@ -22,9 +23,10 @@ def needed_tables(release: Release) -> tuple[Table, ...]:
 
     Tables of more than MOST_CELLS cells are left out: no budget would fill them. Their analyses are not wholly measured.
     """
-    asked = questions_of(release.spec.analyses, release.domain)
-    tables = [table for each in asked for table in needed_by(each, release.domain)]
-    return tuple(table for table in _largest(tables) if len(table) > 1 and cells_of(table, release.domain) <= MOST_CELLS)
+    domain = with_levels(release.domain)
+    asked = questions_of(release.spec.analyses, domain)
+    tables = [table for each in asked for table in needed_by(each, domain)]
+    return tuple(table for table in _largest(tables) if len(table) > 1 and cells_of(table, domain) <= MOST_CELLS)
 
 
 def of_first_order(release: Release, tables: Iterable[Table]) -> tuple[Table, ...]:
@@ -41,7 +43,8 @@ def of_first_order(release: Release, tables: Iterable[Table]) -> tuple[Table, ..
 
 
 def needed_by(analysis: Analysis, domain: Domain) -> tuple[Table, ...]:
-    """The tables of one analysis, attributes in the domain's order, none within another."""
+    """The tables of one analysis, attributes in the domain's order, levels of places behind them, none within another."""
+    domain = with_levels(domain)
     if analysis.kind == "table":
         return (_ordered(analysis.table, domain),)
     outcome, _ = variables(model_of(analysis))

@@ -1,13 +1,16 @@
 """How wide intervals will be, before any data is read: from the noise, the domain and expected_rows.
 
-Attributes are taken to be balanced and independent: all cells hold as many rows, and no coefficient but the intercept differs
-from zero. Then noise reaches estimates by first-order terms that have a closed form. Real data are less balanced: rare
-categories have wider intervals than told here, and shrinking or projecting counts makes intervals narrower.
+Attributes are taken to be independent, with the shares that the dataset expects of their categories, and balanced where it
+expects none; no coefficient but the intercept differs from zero. Then noise reaches estimates by first-order terms that have a
+closed form. Where data are less balanced than that, rare categories have wider intervals than told here; shrinking or
+projecting counts makes intervals narrower.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -24,19 +27,17 @@ from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, ques
 from steps_engine.domain.values import moments
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
-CURVATURE = 4.0  # of a logistic model at p = ½: 1 / (p(1 − p))
-
 
 def analysis_plans(release: Release, plan: Plan) -> tuple[AnalysisPlan, ...]:
     """Of every analysis of a release what its plan measures of it, and how wide its intervals are expected to be."""
-    measured = Measured(release.domain, plan)
+    measured = Measured.of(release.domain, plan)
     return tuple(_planned(each, measured) for each in questions_of(release.spec.analyses, release.domain))
 
 
 def _planned(analysis: Analysis, measured: Measured) -> AnalysisPlan:
     needs = tuple(NeededTable(of=of, measured=_holds(measured, of)) for of in needed_by(analysis, measured.domain))
     complete = all(table.measured for table in needs)
-    widths = widths_of(analysis, measured) if complete and measured.domain.expected_rows else {}
+    widths = widths_of(analysis, measured) if complete and measured.domain.expected_units else {}
     told = [width for name, width in widths.items() if name != INTERCEPT] or list(widths.values())
     return AnalysisPlan(
         **analysis.model_dump(),
@@ -61,11 +62,12 @@ def widths_of(analysis: Analysis, measured: Measured) -> dict[str, float]:
 
 def variances_of(analysis: Analysis, measured: Measured) -> tuple[dict[str, float], dict[str, float]]:
     """Of a cell's share or of each coefficient: the variance of sampling people, and of the noise in one measurement."""
-    rows = float(measured.domain.expected_rows or 1)
+    rows, inflation = float(measured.domain.expected_units or 1), measured.domain.inflation
     if analysis.kind == "table":
         cells = cells_of(analysis.table, measured.domain)
-        return {"cell": (1 - 1 / cells) / cells / rows}, {"cell": _cell_noise(analysis.table, measured) / rows**2}
-    return _coefficients(analysis, measured, rows)
+        return {"cell": inflation * (1 - 1 / cells) / cells / rows}, {"cell": _cell_noise(analysis.table, measured) / rows**2}
+    sampling, noise = _coefficients(analysis, measured, rows)
+    return {name: inflation * variance for name, variance in sampling.items()}, noise
 
 
 def reach(sampling: float, noise: float, sets: int, budget: str) -> float:
@@ -102,31 +104,31 @@ def _variance(measured: Measured, part: Names) -> float:
 
 
 def _coefficients(analysis: Analysis, measured: Measured, rows: float) -> tuple[dict[str, float], dict[str, float]]:
-    """β̂ − β = c·G⁻¹·Xᵀỹ/n to first order, where G = E[xxᵀ], ỹ is the centred outcome, and c = 1, or 4 of a logistic model.
+    """β̂ − β = c·G⁻¹·Xᵀỹ/n to first order: G = E[xxᵀ], ỹ is the outcome less its mean μ, c = 1, or 1/(μ(1 − μ)) if logistic.
 
     Xᵀỹ sums x·ỹ over cells. By orthogonality of interactions its noise has covariance Σ_T s_T²·Π_T K·E[P_T f · P_T fᵀ] over
-    interactions T that have the outcome; f = x·ỹ·(row is kept), of which P_T is the part that T's attributes alone explain.
+    interactions T, cells alike; f = x·ỹ·(row is kept), of which P_T is the part that T's attributes alone explain. Those
+    without the outcome explain what is left where μ is not the middle of its categories.
     """
     domain = measured.domain
     outcome, predictors = variables(model_of(analysis))
     names, terms = terms_over(analysis, domain)
-    spread, within_bins = _outcome_variance(analysis, domain.attributes[domain.index(outcome)])
+    told = _outcome(analysis, domain.attributes[domain.index(outcome)])
     kept = {name: len(labels) / measured.sizes([name])[0] for name, labels in analysis.where.items()}
-    present = math.prod(_present(domain, name) for name in (outcome, *predictors))
-    kept_rows = rows * present * math.prod(kept.values())
-    factor = CURVATURE if analysis.kind == "logistic" else 1.0
-    gram, noise = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)))
+    kept_rows = rows * math.prod(_present(domain, name) for name in (outcome, *predictors)) * _kept_share(analysis, domain)
+    noise = np.zeros((len(names), len(names)))
     for part in sorted({part for term in terms for part in (frozenset[str](), *parts(frozenset(term.names)))}, key=sorted):
         moments = _moments(terms, part, len(names))
-        gram += moments
         for fixed in (frozenset[str](), *parts(frozenset(kept))):
-            of = part | fixed | {outcome}
             weight = math.prod(p * (1 - p) if name in fixed else p**2 for name, p in kept.items())
-            noise += _variance(measured, of) * math.prod(measured.sizes(of)) * weight * spread * moments
+            for of, size in ((part | fixed | {outcome}, told.spread), (part | fixed, told.off_middle**2)):
+                if size and of:
+                    noise += _variance(measured, of) * math.prod(measured.sizes(of)) * weight * size * moments
+    gram = expected_gram(terms, domain, len(names))
     scale = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
     inverse = np.linalg.pinv(gram / np.outer(scale, scale), rcond=1e-10) / np.outer(scale, scale)
-    sampling = factor * (1.0 if analysis.kind == "logistic" else spread + within_bins) * np.diag(inverse) / kept_rows
-    noisy = factor**2 * np.diag(inverse @ noise @ inverse) / kept_rows**2
+    sampling = told.factor * told.left * np.diag(inverse) / kept_rows
+    noisy = told.factor**2 * np.diag(inverse @ noise @ inverse) / kept_rows**2
     return dict(zip(names, sampling.tolist(), strict=True)), dict(zip(names, noisy.tolist(), strict=True))
 
 
@@ -140,14 +142,52 @@ def _moments(terms: list[Term], part: Names, width: int) -> np.ndarray:
     return found
 
 
-def _outcome_variance(analysis: Analysis, attribute: Attribute) -> tuple[float, float]:
-    """Of a balanced outcome: between its categories, and within its bins."""
+@dataclass(frozen=True)
+class _Outcome:
+    """What is expected of an outcome: how it varies over its categories alike, how far its mean lies from their middle."""
+
+    spread: float
+    off_middle: float
+    factor: float  # c above
+    left: float  # variance of what a model leaves, times c if logistic: 1 then
+
+
+def _outcome(analysis: Analysis, attribute: Attribute) -> _Outcome:
     if isinstance(attribute, Named):
-        return 0.25, 0.0
-    return float(np.var(values_of(analysis, attribute))), float(moments(attribute)[1].mean()) / 12
+        first, second = _present_shares(attribute)
+        return _Outcome(0.25, second - 0.5, 1 / (first * second), 1.0)
+    spread = float(np.var(values_of(analysis, attribute)))
+    return _Outcome(spread, 0.0, 1.0, spread + float(moments(attribute)[1].mean()) / 12)
+
+
+def _present_shares(attribute: Attribute) -> np.ndarray:
+    """Of the rows in which it is not missing: only complete rows are fitted."""
+    shares = np.array(attribute.expected_shares[: attribute.present])
+    whole: np.ndarray = shares / shares.sum()
+    return whole
 
 
 def _present(domain: Domain, name: str) -> float:
-    """The part of a balanced attribute's rows that are not missing: only complete rows are fitted."""
     attribute = domain.attributes[domain.index(name)]
-    return attribute.present / attribute.size
+    return sum(attribute.expected_shares[: attribute.present])
+
+
+def _kept_share(analysis: Analysis, domain: Domain) -> float:
+    attributes = {name: domain.attributes[domain.index(name)] for name in analysis.where}
+    shares = {name: dict(zip(each.labels, each.expected_shares, strict=True)) for name, each in attributes.items()}
+    return math.prod(sum(shares[name][label] for label in labels) for name, labels in analysis.where.items())
+
+
+def expected_gram(terms: list[Term], domain: Domain, width: int) -> np.ndarray:
+    """E[xxᵀ] of independent attributes with the shares that are expected: given those that two terms share, they are apart."""
+    shares = {name: _present_shares(domain.attributes[domain.index(name)]) for term in terms for name in term.names}
+    found = np.zeros((width, width))
+    for a, b in product(terms, repeat=2):
+        common = frozenset(a.names) & frozenset(b.names)
+        chance = reduce(np.multiply.outer, [shares[name] for name in a.names if name in common], np.ones(()))
+        left, right = a.given(common, shares), b.given(common, shares)
+        order = [name for name in b.names if name in common]
+        right = right.transpose([*(order.index(name) for name in a.names if name in common), len(order)])
+        cells = left.reshape(-1, left.shape[-1]), right.reshape(-1, right.shape[-1])
+        found[np.ix_(a.columns, b.columns)] = cells[0].T @ (chance.reshape(-1, 1) * cells[1])
+    return found

@@ -14,6 +14,7 @@ from schemas.plan import Analysis
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
+from steps_engine.domain.places import with_levels
 from steps_engine.evaluation.regression import Model, variables
 
 Kind = Literal["linear", "logistic"]
@@ -36,6 +37,7 @@ def questions_of(asked: Sequence[TableAnalysis | ModelAnalysis], domain: Domain)
 
 def question_of(asked: TableAnalysis | ModelAnalysis, domain: Domain) -> Analysis:
     """One analysis; a SpecError where the domain does not have what it names."""
+    domain = with_levels(domain)
     return _table(asked, domain) if isinstance(asked, TableAnalysis) else _model(asked, domain)
 
 

@@ -18,6 +18,7 @@ from steps_engine.analyses.design import terms_over
 from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.predict import reach, variances_of
 from steps_engine.analyses.questions import model_of
+from steps_engine.domain.places import with_levels
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
 PlanOf = Callable[[Release], Plan]
@@ -30,7 +31,7 @@ LARGEST_TRIED = 1000 * UNIT  # an ε or ρ beyond it is no answer
 def must_be_had(release: Release, plan: Plan, plan_of: PlanOf) -> None:
     """Refuses a plan one of whose analyses cannot be had, or not within what was asked."""
     for analysis in plan.analyses:
-        if (why := shortfall(analysis, release.domain)) is not None:
+        if (why := shortfall(analysis, with_levels(release.domain))) is not None:
             found = budget_for(release, plan_of, analysis.name)
             told = f"analysis {analysis.name!r}: {why}. {remedy(release, plan, analysis, found)}"
             raise SpecError(f'release "{release.name}", {told}')
@@ -94,7 +95,7 @@ def remedy(release: Release, plan: Plan, analysis: AnalysisPlan, found: Plan | N
 
 def _alone(release: Release, plan: Plan, analysis: AnalysisPlan) -> tuple[float, float]:
     """The widest of the variances of sampling, without noise."""
-    sampling, _ = variances_of(analysis, Measured(release.domain, plan))
+    sampling, _ = variances_of(analysis, Measured.of(release.domain, plan))
     return max(value for name, value in sampling.items() if name != INTERCEPT or len(sampling) == 1), 0.0
 
 

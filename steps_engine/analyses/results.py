@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import factors_of, model_of
+from steps_engine.domain.blocks import blocks_of
+from steps_engine.domain.places import with_levels
 from steps_engine.domain.records import codes_of, numbers_in
 from steps_engine.evaluation.combining import Sets, combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
@@ -27,19 +29,21 @@ from steps_engine.evaluation.regression import INTERCEPT, fit, variables
 if TYPE_CHECKING:
     import pandas as pd
 
+MOST_FITTED = 2**22  # rows of a set that a model is fitted to: more would move an interval by less than its width bears
 TOO_FEW = "Measured, but it cannot be computed: a set has too few rows of the kind it needs."
 UNDETERMINED = "Measured, but the sets do not determine it: in one of them a coefficient could grow without bound."
 Numbers = tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]  # names, estimates, lower and upper ends
 
 
-def results_of(plan: Plan, domain: Domain, sets: Sequence[pa.Table]) -> tuple[AnalysisResult, ...]:
+def results_of(plan: Plan, domain: Domain, sets: Sequence[Any]) -> tuple[AnalysisResult, ...]:
     """Of every analysis of a plan; what was not measured has no estimates. Sets may have more columns than are seen."""
-    seen = set(columns_of(plan))
+    seen, domain = set(columns_of(plan)), with_levels(domain)
     domain = domain.model_copy(
         update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": ()}
     )
-    codes = [codes_of(records, domain) for records in sets]
-    numbers = (_numbers(each, plan, domain, sets, codes) if each.measured else None for each in plan.analyses)
+    first = [_first_rows(records, domain.names) for records in sets] if any(not each.table for each in plan.analyses) else []
+    codes = [codes_of(records, domain) for records in first]
+    numbers = (_numbers(each, plan, domain, sets, first, codes) if each.measured else None for each in plan.analyses)
     return tuple(_result(each, plan, found) for each, found in zip(plan.analyses, numbers, strict=True))
 
 
@@ -48,12 +52,23 @@ def columns_of(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({name for each in plan.analyses if each.measured for table in each.needs for name in table.of}))
 
 
+def _first_rows(records: Any, columns: Sequence[str]) -> pa.Table:
+    """Those that a model is fitted to: a set's rows are in random order, so that the first ones are a sample of it."""
+    found, rows = list[pa.Table](), 0
+    for block in blocks_of(records, columns):
+        found.append(block.slice(0, MOST_FITTED - rows))
+        rows += len(found[-1])
+        if rows == MOST_FITTED:
+            break
+    return pa.concat_tables(found)
+
+
 def _numbers(
-    analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]
+    analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Any], first: Sequence[pa.Table], codes: Sequence[np.ndarray]
 ) -> Numbers | None:
     """Estimates with their intervals; None where a set has too few rows to compute them."""
     try:
-        return _cells(analysis, plan, domain, codes) if analysis.table else _fits(analysis, plan, domain, sets, codes)
+        return _cells(analysis, plan, domain, sets) if analysis.table else _fits(analysis, plan, domain, first, codes)
     except (SpecError, np.linalg.LinAlgError):
         return None
 
@@ -75,16 +90,24 @@ def _result(analysis: AnalysisPlan, plan: Plan, found: Numbers | None) -> Analys
     )
 
 
-def _cells(analysis: Analysis, plan: Plan, domain: Domain, codes: Sequence[np.ndarray]) -> Numbers:
-    """Every cell's share of the rows, with the variance of sampling p(1 − p)/n in each set."""
+def _counted(records: Any, domain: Domain, places: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    """How many rows of a set each cell of a table has."""
+    narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in places)})
+    counts = np.zeros(int(np.prod(sizes)), dtype=np.int64)
+    for block in blocks_of(records, narrow.names):
+        counts += np.bincount(np.ravel_multi_index(tuple(codes_of(block, narrow).T), sizes), minlength=len(counts))
+    return counts
+
+
+def _cells(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Any]) -> Numbers:
+    """Every cell's share of the rows, with the variance of sampling p(1 − p)/n in each set, inflated by weights."""
     places = [domain.index(name) for name in analysis.table]
     sizes = [domain.sizes[j] for j in places]
-    rows = np.array([[len(each)] for each in codes])
+    rows = np.array([[each.num_rows] for each in sets])
     if not rows.all():
         raise SpecError("a set has no rows")
-    cells = [np.ravel_multi_index(tuple(each[:, places].T), sizes) for each in codes]
-    shares = np.stack([np.bincount(each, minlength=int(np.prod(sizes))) for each in cells]) / rows
-    combined = combine(shares, shares * (1 - shares) / rows, plan.budget)
+    shares = np.stack([_counted(each, domain, places, sizes) for each in sets]) / rows
+    combined = combine(shares, domain.inflation * shares * (1 - shares) / rows, plan.budget)
     labels = product(*(domain.attributes[j].labels for j in places))
     names = tuple(", ".join(f"{name} = {label}" for name, label in zip(analysis.table, cell, strict=True)) for cell in labels)
     low, high = interval(combined.value, combined.variance, combined.freedom)
@@ -107,7 +130,8 @@ def fitted(analysis: Analysis, budget: Sets, domain: Domain, sets: Sequence[pa.T
     """The model on every set, combined as sets of this budget are."""
     frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
     fits = [fit(model_of(analysis), frame) for frame in frames]
-    combined = combine(np.array([each.value for each in fits]), np.array([each.variance for each in fits]), budget)
+    variances = domain.inflation * np.array([each.variance for each in fits])
+    combined = combine(np.array([each.value for each in fits]), variances, budget)
     freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
     unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)
     rows = tuple(len(frame) for frame in frames)

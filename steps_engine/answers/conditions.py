@@ -12,24 +12,9 @@ from schemas.errors import SpecError
 from schemas.spec.attributes import EPOCH, Attribute, Named, Ranged, as_date
 from schemas.spec.domain import Domain
 from schemas.spec.values import minutes_of
+from steps_engine.domain.columns import column_of, some
 from steps_engine.domain.values import codes_of_numbers
 from steps_engine.methods.tabulated import possible_cells
-
-MOST_NAMED = 8
-
-
-def place_of(name: str, domain: Domain) -> int:
-    """The number of an attribute; the nearest name where there is none."""
-    if name in domain.names:
-        return domain.index(name)
-    near = difflib.get_close_matches(name, domain.names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the release has {some(domain.names)}"
-    raise SpecError(f"there is no attribute {name!r}; {hint}")
-
-
-def some(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:MOST_NAMED]) + (f", … ({len(listed)} in all)" if len(listed) > MOST_NAMED else "")
 
 
 def read_conditions(texts: Iterable[str]) -> dict[str, str]:
@@ -51,15 +36,23 @@ def read_conditions(texts: Iterable[str]) -> dict[str, str]:
 
 def codes_where(asked: Mapping[str, Any], domain: Domain) -> dict[int, tuple[int, ...]]:
     """{attribute's number: codes}; refused where no record that keeps the rules can fulfil it."""
-    found = {place_of(name, domain): _codes(domain.attributes[place_of(name, domain)], value) for name, value in asked.items()}
+    found: dict[int, tuple[int, ...]] = {}
+    for name, value in asked.items():
+        column = column_of(name, domain)
+        held = np.flatnonzero(np.isin(column.codes, _codes(column.attribute, value))).tolist()
+        found[column.source] = tuple(code for code in held if code in found.get(column.source, held))
+    said = ", ".join(f"{name}={value}" for name, value in asked.items())
+    if not all(found.values()):
+        raise SpecError(f"nothing fulfils {said}: one part excludes another. Leave a part of it out.")
     if found and not possible_cells(domain, tuple(found))[np.ix_(*found.values())].any():
-        said = ", ".join(f"{name}={value}" for name, value in asked.items())
         raise SpecError(f"nothing fulfils {said}: the rules of this release exclude it. Leave a part of it out.")
     return found
 
 
-def labels_where(codes: Mapping[int, tuple[int, ...]], domain: Domain) -> dict[str, tuple[str, ...]]:
-    return {domain.names[j]: tuple(domain.attributes[j].labels[code] for code in held) for j, held in codes.items()}
+def labels_where(asked: Mapping[str, Any], domain: Domain) -> dict[str, tuple[str, ...]]:
+    """A condition by the labels of the columns that it names."""
+    attributes = {name: column_of(name, domain).attribute for name in asked}
+    return {name: tuple(each.labels[code] for code in _codes(each, asked[name])) for name, each in attributes.items()}
 
 
 def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:

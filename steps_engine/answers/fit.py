@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of
 from steps_engine.analyses.results import Fitted, fitted
+from steps_engine.domain.columns import column_of, with_derived
 from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import interval
 from steps_engine.evaluation.regression import variables
@@ -34,7 +36,7 @@ class Fit:
     error: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    honest: bool
+    honest: bool  # all that it needs was measured, and intervals of such sets cover
     why: str
     combining: str
 
@@ -45,12 +47,20 @@ def columns_of(analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys((outcome, *predictors, *analysis.where)))
 
 
+def _must_be_free(analysis: Analysis, domain: Domain) -> None:
+    """What a condition fixes, a model cannot ask about: not by another name either."""
+    outcome, predictors = variables(model_of(analysis))
+    for fixed, named in product(analysis.where, (outcome, *predictors)):
+        if column_of(fixed, domain).source == column_of(named, domain).source:
+            raise SpecError(f"where fixes {fixed!r}, and the model names {named!r}, which goes with it; take one of them out")
+
+
 def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Sequence[pa.Table]) -> Fit:
     """`tables` are the structure and the noisy counts; of the sets no more columns are looked at than the model names."""
+    _must_be_free(analysis, domain)
     planned, seen = _as_planned(analysis, domain, plan, tables), set(columns_of(analysis))
-    narrow = domain.model_copy(
-        update={"attributes": tuple(a for a in domain.attributes if a.name in seen), "rules": (), "derived": ()}
-    )
+    attributes = tuple(each for each in with_derived(domain).attributes if each.name in seen)
+    narrow = domain.model_copy(update={"attributes": attributes, "rules": (), "derived": ()})
     codes = [codes_of(records, narrow) for records in sets]
     _must_have_rows(analysis, narrow, codes)
     try:
@@ -59,7 +69,7 @@ def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str
         raise SpecError(f"{analysis.name!r} cannot be fitted: a set has too few rows of the kind it needs") from None
     low, high = interval(found.value, found.variance, found.freedom)
     honest, why = honesty(planned, plan)
-    return Fit(planned, found, np.sqrt(found.variance), low, high, honest and not found.unknown.any(), why, combining_of(plan))
+    return Fit(planned, found, np.sqrt(found.variance), low, high, honest, why, combining_of(plan))
 
 
 def _must_have_rows(analysis: Analysis, domain: Domain, codes: Sequence[np.ndarray]) -> None:
@@ -78,10 +88,16 @@ def _as_planned(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[
     for each in plan.analyses:
         if (each.name, each.kind) == (analysis.name, analysis.kind):
             return each
-    needed = needed_by(analysis, domain)
+    needed = _by_sources(needed_by(analysis, with_derived(domain)), domain)
     told = _measured(needed, domain, plan, tables)
     needs = tuple(NeededTable(of=of, measured=measured) for of, measured in zip(needed, told, strict=True))
     return AnalysisPlan(**analysis.model_dump(), needs=needs, measured=all(told), share=Fraction(0), expected_width=None)
+
+
+def _by_sources(needed: Sequence[Names], domain: Domain) -> tuple[Names, ...]:
+    """What follows from an attribute is known as well as that one: the tables of their sources, each once."""
+    places = (sorted({column_of(name, domain).source for name in of}) for of in needed)
+    return tuple(dict.fromkeys(tuple(domain.names[j] for j in of) for of in places))
 
 
 def _measured(needed: Sequence[Names], domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> list[bool]:
@@ -91,5 +107,5 @@ def _measured(needed: Sequence[Names], domain: Domain, plan: Plan, tables: Mappi
         numbers = [tuple(domain.index(name) for name in of) for of in needed]
         told = [not untold for untold in method.lacking(domain, plan, tables, numbers)]
     else:
-        told = [Measured(domain, plan).holds(of) for of in needed]
+        told = [Measured.of(domain, plan).holds(of) for of in needed]
     return [measured and cells_of(of, domain) <= MOST_CELLS for measured, of in zip(told, needed, strict=True)]

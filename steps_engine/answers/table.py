@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +13,13 @@ from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of
+from steps_engine.answers.conditions import codes_where
+from steps_engine.domain.columns import Column, column_of
 from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.methods.registry import method_of
-from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating, cells, possible_cells
+from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating, possible_cells
+from steps_engine.methods.weighted import table_in_people
 
 SILENT = "its method does not say what its counts tell of tables"
 
@@ -39,33 +41,75 @@ class Table:
     labels: tuple[tuple[str, ...], ...]  # of each cell, one per attribute
     counts: Quantity
     shares: Quantity
-    whole: float  # the number of rows that the shares are of
+    whole: float  # the number of rows that the shares are of; with weights, as all counts here, of people
     source: Literal["measured", "sets"]
     why: str  # why the sets were asked; how they were combined
     grouped: tuple[str, ...] = ()  # attributes whose categories were counted in groups
+    of: str = "rows"  # what counts are of
+
+
+@dataclass(frozen=True)
+class Question:
+    """A table by some columns of a release: what that asks of the counts of attributes, and what its rows are called."""
+
+    asked: Asked
+    columns: tuple[Column, ...]
+
+
+def question_of(names: Sequence[str], where: Mapping[str, Any], domain: Domain) -> Question:
+    """Columns by name, among the rows that fulfil a condition."""
+    columns, kept = tuple(column_of(name, domain) for name in names), codes_where(where, domain)
+    if not names or len(set(names)) < len(names):
+        raise SpecError("a table names one attribute or more, each once")
+    axes = tuple(dict.fromkeys(column.source for column in columns))
+    classes = {j: _classes([each.codes for each in columns if each.source == j], kept.get(j)) for j in axes}
+    return Question(Asked(axes, {j: held for j, held in kept.items() if j not in axes}, classes), columns)
+
+
+def _classes(codes: Sequence[np.ndarray], kept: Sequence[int] | None) -> tuple[int, ...]:
+    """Categories with the same codes in all columns are one class, the first column slowest; −1: not asked for."""
+    held = list(range(len(codes[0])) if kept is None else kept)
+    found = np.full(len(codes[0]), -1)
+    found[held] = np.unique(np.stack(codes)[:, held], axis=1, return_inverse=True)[1].ravel()
+    return tuple(found.tolist())
 
 
 def table_of(
-    asked: Asked, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Callable[[], Sequence[pa.Table]]
+    question: Question, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Callable[[], Sequence[pa.Table]]
 ) -> Table:
-    """`tables` are what was measured and made consistent; `sets` reads the columns that are asked for, where needed."""
-    method = method_of(plan)
+    """`tables` are what was measured and made consistent; `sets` reads the attributes that are asked for, where needed."""
+    method, asked = method_of(plan), question.asked
     found = method.tabulate(domain, plan, tables, asked) if isinstance(method, Tabulating) else SILENT
     if isinstance(found, str):
-        return _from_sets(asked, domain, plan, sets(), found)
-    return _as_measured(asked, domain, found)
+        return _from_sets(question, domain, plan, sets(), found)
+    return _as_measured(question, domain, table_in_people(found, asked, domain))
 
 
-def _as_measured(asked: Asked, domain: Domain, found: Tabulated) -> Table:
-    attributes = [domain.attributes[j] for j in asked.attributes]
-    labels = [group_labels(each.labels, group) for each, group in zip(attributes, found.group, strict=True)]
-    grouped = tuple(a.name for a, group in zip(attributes, found.group, strict=True) if group[-1] + 1 < a.size)
+def _as_measured(question: Question, domain: Domain, found: Tabulated) -> Table:
+    asked = question.asked
     there, half = found.possible, found.half
     counts = Quantity(found.estimate, np.sqrt(found.variance), found.estimate - half, found.estimate + half)
+    asked_rows = asked.shape(domain)
+    merged = [j for j, group, rows in zip(asked.attributes, found.group, asked_rows, strict=True) if group.max() + 1 < rows]
     return Table(
-        tuple(cell for cell, possible in zip(product(*labels), there, strict=True) if possible),
-        _only(counts, there), _only(shares_of(found), there), found.whole, "measured", "", grouped,
+        _labels(question, found.group, there), _only(counts, there), _only(shares_of(found), there), found.whole, "measured",
+        "", tuple(domain.names[j] for j in merged), what_of(domain),
     )  # fmt: skip
+
+
+def what_of(domain: Domain) -> str:
+    """What counts are of."""
+    return "people of the population" if domain.weight else "rows"
+
+
+def _labels(question: Question, group: Sequence[np.ndarray], there: np.ndarray) -> tuple[tuple[str, ...], ...]:
+    """Of every cell that there is, one per column."""
+    place = np.unravel_index(np.flatnonzero(there), tuple(int(rows.max()) + 1 for rows in group))
+    listed = []
+    for column in question.columns:
+        axis = question.asked.attributes.index(column.source)
+        listed.append([*map(group_labels(column.labels, group[axis]).__getitem__, place[axis])])
+    return tuple(zip(*listed, strict=True))
 
 
 def group_labels(labels: Sequence[str], group: np.ndarray) -> list[str]:
@@ -73,8 +117,8 @@ def group_labels(labels: Sequence[str], group: np.ndarray) -> list[str]:
     >>> group_labels(["18", "19", "20", "21"], np.array([0, 0, 0, 1]))
     ['18 … 20', '21']
     """
-    ends = [(int(np.argmax(group == k)), int(np.flatnonzero(group == k)[-1])) for k in range(int(group[-1]) + 1)]
-    return [labels[a] if a == b else f"{labels[a]} … {labels[b]}" for a, b in ends]
+    ends = ((int(np.argmax(group == k)), int(np.flatnonzero(group == k)[-1])) for k in range(int(group.max()) + 1))
+    return [labels[a] if labels[a] == labels[b] else f"{labels[a]} … {labels[b]}" for a, b in ends]
 
 
 def _only(quantity: Quantity, there: np.ndarray) -> Quantity:
@@ -100,35 +144,32 @@ def shares_of(found: Tabulated) -> Quantity:
     return Quantity(value, np.sqrt(np.maximum(variance, 0.0)) / n, np.clip(low, 0, 1), np.clip(high, 0, 1))
 
 
-def _from_sets(asked: Asked, domain: Domain, plan: Plan, sets: Sequence[pa.Table], why: str) -> Table:
+def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa.Table], why: str) -> Table:
     """Shares and counts in every set, combined as the release's sets are; the chance of who was asked is in the intervals."""
-    seen = sorted(asked.all)
+    asked, seen = question.asked, sorted(question.asked.all)
     narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in seen), "rules": (), "derived": ()})
-    size = cells(domain, asked.attributes)
     counts = np.array([_counted(asked, seen, codes_of(records, narrow), domain) for records in sets], dtype=float)
     rows = counts.sum(axis=1, keepdims=True)
     if not rows.all():
         raise SpecError("a set has no row that fulfils the condition; ask for a wider one")
     share = counts / rows
-    kept = [np.array(held) for held in asked.kept.values()]
-    possible = possible_cells(domain, asked.all)[np.ix_(*(np.arange(domain.sizes[j]) for j in asked.attributes), *kept)]
-    there = possible.reshape(size, -1).any(axis=1)
-    labels = product(*(domain.attributes[j].labels for j in asked.attributes))
-    combined = [combine(share, share * (1 - share) / rows, plan.budget), combine(counts, counts * (1 - share), plan.budget)]
+    possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
+    there = _counted(asked, seen, possible, domain) > 0
+    inflation, people = domain.inflation, float(domain.weighing.step) if domain.weighing else 1.0
+    combined = [
+        combine(share, inflation * share * (1 - share) / rows, plan.budget),
+        combine(people * counts, inflation * people**2 * counts * (1 - share), plan.budget),
+    ]
     made = [Quantity(c.value, np.sqrt(c.variance), *interval(c.value, c.variance, c.freedom)) for c in combined]
     shares = Quantity(made[0].value, made[0].error, np.clip(made[0].low, 0, 1), np.clip(made[0].high, 0, 1))
     return Table(
-        tuple(cell for cell, allowed in zip(labels, there, strict=True) if allowed),
-        _only(made[1], there), _only(shares, there), float(rows.mean()), "sets", f"{why}; {combining_of(plan)}",
+        _labels(question, [asked.class_of(j, domain) for j in asked.attributes], there),
+        _only(made[1], there), _only(shares, there), people * float(rows.mean()), "sets", f"{why}; {combining_of(plan)}",
+        of=what_of(domain),
     )  # fmt: skip
 
 
 def _counted(asked: Asked, seen: Sequence[int], codes: np.ndarray, domain: Domain) -> np.ndarray:
-    """Cells of one set; `seen` are the attributes of its columns."""
-    kept = np.ones(len(codes), dtype=bool)
-    for j, held in asked.kept.items():
-        kept &= np.isin(codes[:, seen.index(j)], held)
-    cell = np.zeros(int(kept.sum()), dtype=np.int64)
-    for j in asked.attributes:
-        cell = cell * domain.sizes[j] + codes[kept, seen.index(j)]
-    return np.bincount(cell, minlength=cells(domain, asked.attributes))
+    """Rows in every cell; `seen` are the attributes of the columns."""
+    cell = asked.cell_of(lambda j: codes[:, seen.index(j)], len(codes), domain)
+    return np.bincount(cell[cell >= 0], minlength=asked.cells(domain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,15 @@ class Counts:
     def __repr__(self) -> str:
         return f"Counts(confidential, {self.codes.shape[1]} attributes)"
 
+    def blocks(self) -> Iterator[Counts]:
+        """Some cells at a time: all of them, where they are in memory."""
+        yield self
+
+    def columns(self) -> Iterator[Iterable[np.ndarray]]:
+        """Each attribute's codes and then the counts, piece by piece."""
+        yield from ([column] for column in self.codes.T)
+        yield [self.count]
+
     def to_table(self, domain: Domain) -> pa.Table:
         schema = tables.cells(domain)
         columns = [pa.array(self.codes[:, j].astype(schema.types[j].to_pandas_dtype())) for j in range(self.codes.shape[1])]
@@ -30,15 +40,15 @@ class Counts:
 
     @classmethod
     def from_table(cls, domain: Domain, table: pa.Table) -> Counts:
-        codes = no_codes(table.num_rows, domain.sizes)
-        for j, name in enumerate(domain.names):
+        codes = no_codes(table.num_rows, domain.counted.sizes)
+        for j, name in enumerate(domain.counted.names):
             codes[:, j] = table[name]
         return cls(codes, table[tables.COUNT].to_numpy())
 
 
 def most_rows(domain: Domain) -> int:
     """How many rows a synthetic set may have at most, whatever the noise says: public, so that a set always fits somewhere."""
-    return min(LARGEST_SET, 100 * domain.expected_rows) if domain.expected_rows else LARGEST_UNEXPECTED
+    return min(LARGEST_SET, 100 * domain.expected_units) if domain.expected_units else LARGEST_UNEXPECTED
 
 
 def no_codes(rows: int, sizes: tuple[int, ...]) -> np.ndarray:

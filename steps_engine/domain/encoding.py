@@ -14,9 +14,11 @@ from schemas.spec.attributes import EPOCH, Attribute, DateAttribute, Named, Rang
 from schemas.spec.domain import Domain, Unit
 from schemas.spec.reading import CLOCK
 from steps_engine import noise
+from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.records import derived_columns
 from steps_engine.domain.rules import breaking, keep_comparisons
 from steps_engine.domain.values import codes_of_numbers, has_wide_bins, values_of_codes
+from steps_engine.domain.weights import count_units, weight_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,9 +28,31 @@ PUBLIC_KEY = bytes(32)  # of the lots that decide which rows `excess: drop` keep
 
 def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.ndarray:
     """Rows × attributes of category codes. Errors name the attribute and what was expected, never a value."""
+    return _encoded(_named(frame, domain), domain, key)[0]
+
+
+def count_frame(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> Counts:
+    """The counts of a frame, of records or of units of their weights, as a release would count a file of it."""
+    frame = _named(frame, domain)
+    if domain.weight is None:
+        return count_codes(_encoded(frame, domain, key)[0])
+    weights = _numbers(frame[domain.weight.column], domain.weight.attribute)
+    order = np.argsort(weights, kind="stable")  # of a person's equal records the lightest come first, as in SQL
+    codes, kept = _encoded(frame.iloc[order], domain, key)
+    return count_units(codes, weights[order][kept], domain, key)
+
+
+def _named(frame: pd.DataFrame, domain: Domain) -> pd.DataFrame:
     frame = frame.drop(columns=list(domain.ignore), errors="ignore").rename(columns=domain.rename)
-    if not frame.columns.is_unique or set(frame.columns) - {domain.unit.column} != set(domain.names):
-        raise DataInvalid(f"the columns must be exactly {', '.join(domain.names)}; rename, add or drop columns.")
+    optional = {domain.unit.column} if domain.unit.column else set()
+    if not frame.columns.is_unique or set(frame.columns) - optional != {*domain.names, *domain.own_columns} - optional:
+        wanted = ", ".join([*domain.names, *(name for name in domain.own_columns if name not in optional)])
+        raise DataInvalid(f"the columns must be exactly {wanted}; rename, add or drop columns.")
+    return frame
+
+
+def _encoded(frame: pd.DataFrame, domain: Domain, key: bytes) -> tuple[np.ndarray, np.ndarray | slice]:
+    """Codes of the rows that stay, and which these are."""
     codes = np.empty((len(frame), len(domain.names)), dtype=np.int32)
     for j, attribute in enumerate(domain.attributes):
         codes[:, j] = encode_column(frame[attribute.name], attribute)
@@ -36,7 +60,10 @@ def encode(frame: pd.DataFrame, domain: Domain, key: bytes = PUBLIC_KEY) -> np.n
         if breaking(zero, codes).any():
             said = rule.always or f"never: {{{', '.join(rule.never or ())}}}"
             raise DataInvalid(f"some rows break the rule {said}; mend the rows or the rule.")
-    return codes if domain.unit.column is None else codes[_bounded_rows(frame[domain.unit.column], codes, domain.unit, key)]
+    if domain.unit.column is None:
+        return codes, slice(None)
+    kept = _bounded_rows(frame[domain.unit.column], codes, domain.unit, key)
+    return codes[kept], kept
 
 
 def _bounded_rows(person: pd.Series, codes: np.ndarray, unit: Unit, key: bytes) -> np.ndarray:
@@ -178,17 +205,17 @@ def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> p
     """Category codes as records: labels, and values dealt over their bin."""
     schema = tables.records(domain)
     cell = _cells(codes) if any(map(_is_dealt, domain.attributes)) else None
-    numbers = {
-        j: _numbers_of(codes[:, j], attribute, cell, randomness)
-        for j, attribute in enumerate(domain.attributes)
-        if not isinstance(attribute, Named)
-    }
+    compared = {j for each in domain.comparisons for j in (each.first, each.second)}
+    columns, numbers = list[pa.Array | None](), dict[int, np.ndarray]()
+    for j, attribute in enumerate(domain.attributes):
+        own = None if isinstance(attribute, Named) else _numbers_of(codes[:, j], attribute, cell, randomness)
+        if j in compared and own is not None:  # kept until it agrees with others; of all other columns one is held at a time
+            numbers[j] = own
+        columns.append(None if j in numbers else _column(codes[:, j], attribute, own).cast(schema.field(j).type))
     keep_comparisons(domain, codes, numbers)
-    columns = [
-        _column(codes[:, j], attribute, numbers.get(j)).cast(schema.field(j).type)
-        for j, attribute in enumerate(domain.attributes)
-    ]
-    return pa.Table.from_arrays([*columns, *derived_columns(codes, domain)], schema=schema)
+    for j, held in numbers.items():
+        columns[j] = _column(codes[:, j], domain.attributes[j], held).cast(schema.field(j).type)
+    return pa.Table.from_arrays([*columns, *derived_columns(codes, domain), *weight_columns(len(codes), domain)], schema=schema)
 
 
 def _is_dealt(attribute: Attribute) -> bool:

@@ -25,10 +25,21 @@ def _codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
     """Category codes of a published column, -1 for a value that the domain does not have."""
     missing = -1 if attribute.missing_code is None else attribute.missing_code
     if isinstance(attribute, Named):
-        codes = pc.index_in(column.cast(pa.string()), pa.array(attribute.categories)).fill_null(-1).to_numpy()
+        codes = _labelled(column, pa.array(attribute.categories))
     else:
         codes = codes_of_numbers(numbers_in(column, attribute), attribute)
     return np.where(column.is_null().to_numpy(), missing, codes)
+
+
+def _labelled(column: pa.ChunkedArray, categories: pa.Array) -> np.ndarray:
+    """The place of each label among the categories, -1 for one that is none; of dictionaries each entry is looked up once."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.index_in(column.cast(pa.string()), categories).fill_null(-1).to_numpy()  # type: ignore[no-any-return]
+    found = [np.zeros(0, dtype=np.int64)]
+    for chunk in column.chunks:
+        places = pc.index_in(chunk.dictionary.cast(pa.string()), categories).fill_null(-1).to_numpy(zero_copy_only=False)
+        found.append(np.append(places, -1)[chunk.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)])
+    return np.concatenate(found)
 
 
 def numbers_in(column: pa.ChunkedArray, attribute: Ranged) -> np.ndarray:

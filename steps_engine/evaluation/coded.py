@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from schemas.errors import SpecError
+from schemas.spec.domain import Domain
+from steps_engine.domain.places import places_of
 from steps_engine.noise import Randomness, integers_below, permutation
 
 LARGEST_KEY = 2**62
+
+
+@dataclass(frozen=True)
+class CodedLevel:
+    """A level of places: in which of its places each category of an attribute lies."""
+
+    name: str
+    attribute: int
+    place: np.ndarray
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +34,7 @@ class Coded:
     sizes: tuple[int, ...]
     codes: np.ndarray
     weight: np.ndarray | None = None
+    levels: tuple[CodedLevel, ...] = ()  # of places within places, coarsest first, the finest too
 
     def __post_init__(self) -> None:
         if self.codes.ndim != 2 or not self.codes.shape[1] == len(self.names) == len(self.sizes):
@@ -102,13 +114,42 @@ def tally(codes: np.ndarray, sizes: Sequence[int], weight: np.ndarray) -> tuple[
     return cell, np.bincount(place, weight)
 
 
+def coded(domain: Domain, codes: np.ndarray, weight: np.ndarray | None = None) -> Coded:
+    """Rows of a domain's codes, with the levels of its places."""
+    levels = [
+        CodedLevel(places.levels[level - 1], places.attribute, places.at(level))
+        for places in ([places_of(domain)] if domain.geographies else [])
+        for level in range(1, places.finest + 1)
+    ]
+    return Coded(domain.names, domain.sizes, codes, weight, tuple(levels))
+
+
 def sample(table: Coded, rows: int, randomness: Randomness) -> Coded:
     """So many records drawn without replacement, where there are more."""
     if table.total <= rows:
         return table
-    drawn = np.searchsorted(np.cumsum(table.counts), permutation(table.total, randomness)[:rows], side="right")
-    taken, weight = np.unique(drawn, return_counts=True)
-    return Coded(table.names, table.sizes, table.codes[taken], weight)
+    taken, weight = taken_of(table.counts, some_of(table.total, rows, randomness))
+    return replace(table, codes=table.codes[taken], weight=weight)
+
+
+def some_of(total: int, rows: int, randomness: Randomness) -> np.ndarray:
+    """So many different numbers below the total, increasing, every choice alike; all of them where there are no more.
+
+    Of few among many, numbers are drawn until there are enough that differ: memory grows with those, not with the total.
+    """
+    if total <= 2 * rows:
+        return np.sort(permutation(total, randomness)[:rows])
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < rows:
+        drawn = np.concatenate([found, integers_below(total, rows - len(found) + rows // 8 + 1, randomness)])
+        found = drawn[np.sort(np.unique(drawn, return_index=True)[1])][:rows]
+    return np.sort(found)
+
+
+def taken_of(counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows hold the records of these numbers, and how many each, where a row stands for so many records in order."""
+    taken, weight = np.unique(np.searchsorted(np.cumsum(counts), chosen, side="right"), return_counts=True)
+    return taken, weight
 
 
 def resample(table: Coded, rows: int, randomness: Randomness) -> Coded:

@@ -96,14 +96,20 @@ def compare(
     synthetics: Sequence[pd.DataFrame],
     sets: Sets = "split",
     sampling: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+    inflation: float = 1.0,
 ) -> Comparison:
-    """Fit on every table, combine the synthetic ones, and overlap the intervals (Karr et al. 2006)."""
+    """Fit on every table, combine the synthetic ones, and overlap the intervals (Karr et al. 2006).
+
+    `weight` is that of the original's rows, and `inflation` what it makes of the variances within synthetic sets.
+    """
     if not synthetics:
         raise SpecError("no synthetic set was given; name at least one to compare with the original")
-    reference, *fits = (fit(model, frame) for frame in with_same_categories(model, [original, *synthetics]))
+    first, *others = with_same_categories(model, [original, *synthetics])
+    reference, fits = fit(model, first, weight), [fit(model, frame) for frame in others]
     combined = combine(
         np.array([estimates.value for estimates in fits]),
-        np.array([estimates.variance for estimates in fits]),
+        inflation * np.array([estimates.variance for estimates in fits]),
         sets,
         sampling,
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _TOKEN = re.compile(r"\s*([^\W\d]\w*|[01]|[-+:*~()])")
 _FACTOR = re.compile(r"\bC\s*\(\s*([^\W\d]\w*)")
 MOST_COEFFICIENTS = 2_000
+MOST_TOKENS = 400  # what reads formulas calls itself for each of them
 INTERCEPT = "Intercept"  # as patsy names it
 _STEPS, _PRECISION = 25, 1e-8  # relative change of the deviance, as in R's glm
 _SURE = 1e-6  # p(1 − p) below which a row no longer tells coefficients apart
@@ -74,9 +75,12 @@ class Groups:
     square: float
 
 
-def fit(model: Model, frame: pd.DataFrame) -> Estimates:
-    """The model on one table. Categorical columns are coded by all their categories, observed or not."""
-    groups = _group(model, frame)
+def fit(model: Model, frame: pd.DataFrame, weight: np.ndarray | None = None) -> Estimates:
+    """The model on one table. Categorical columns are coded by all their categories, observed or not.
+
+    `weight` says how many rows each row counts as; its sum is taken for the number of rows (`effective_weights`).
+    """
+    groups = _group(model, frame, weight)
     with threadpool_limits(1, user_api="blas"):  # threads only spin on matrices this narrow
         if model.kind == "logistic":
             return _logistic(groups)
@@ -96,6 +100,9 @@ def variables(model: Model) -> tuple[str, tuple[str, ...]]:
     calls = [a for a, b in zip(tokens, tokens[1:], strict=False) if b == "(" and a[0].isalpha() and a != "C"]
     if model.formula[end:].strip() or calls or tokens.count("~") != 1 or tokens.index("~") != 1:
         raise SpecError(f"formula {model.formula!r} must be: name ~ names with + - : * C( ) 0 1")
+    if not 3 <= len(tokens) <= MOST_TOKENS:
+        found = f"{len(tokens) - 2:,} names and signs after ~"
+        raise SpecError(f"formula {model.formula[:80]!r} has {found}; 1 to {MOST_TOKENS - 2} can be read")
     names = [t for t, after in zip(tokens[2:], [*tokens[3:], ""], strict=True) if t[0].isidentifier() and after != "("]
     if tokens[0] in names:
         raise SpecError(f"formula {model.formula!r}: {tokens[0]!r} stands on both sides; take it out of the predictors")
@@ -126,7 +133,16 @@ def with_same_categories(model: Model, frames: Sequence[pd.DataFrame]) -> list[p
     return prepared
 
 
-def _group(model: Model, frame: pd.DataFrame) -> Groups:
+def effective_weights(weights: np.ndarray) -> np.ndarray:
+    """Weights that add up to Kish's effective number of rows, (Σw)²/Σw² (1965): so many equal ones vary as much.
+
+    >>> effective_weights(np.array([1.0, 1.0, 2.0])).sum().round(3).item()
+    2.667
+    """
+    return np.asarray(weights * (weights.sum() / (weights @ weights)))
+
+
+def _group(model: Model, frame: pd.DataFrame, weight: np.ndarray | None) -> Groups:
     (prepared,) = with_same_categories(model, [frame])
     outcome, predictors = variables(model)
     if prepared.empty or prepared.isna().any(axis=None):
@@ -138,7 +154,8 @@ def _group(model: Model, frame: pd.DataFrame) -> Groups:
         place = np.zeros(len(y), np.int64)
     first = np.unique(place, return_index=True)[1]
     x = _design(model, prepared.iloc[first])
-    return Groups(np.asarray(x), tuple(x.design_info.column_names), np.bincount(place), np.bincount(place, y), y @ y)
+    count, counted = (np.bincount(place), y) if weight is None else (np.bincount(place, weight), weight * y)
+    return Groups(np.asarray(x), tuple(x.design_info.column_names), count, np.bincount(place, counted), counted @ y)
 
 
 def _design(model: Model, rows: pd.DataFrame) -> Any:

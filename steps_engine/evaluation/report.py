@@ -52,6 +52,10 @@ def evaluate(
     must_compare(original, synthetics)
     return Evaluation(
         rows=(original.total, *(synthetic.total for synthetic in synthetics)),
-        results={each.name: each.compare(original, synthetics, randomness, options) for each in MEASURES.entries()},
+        results={
+            each.name: each.compare(original, synthetics, randomness, options)
+            for each in MEASURES.entries()
+            if each.applies(original)
+        },
         regression=regression,
     )

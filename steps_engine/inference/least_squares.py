@@ -25,6 +25,8 @@ class Weights:
     own: tuple[np.ndarray, ...]  # S/(V+S): how much of z is the node's own noisy count
     gain: tuple[np.ndarray, ...]  # a = U/S_parent: how much of the parent's correction a child takes
     variance: tuple[np.ndarray, ...]  # T
+    up: tuple[np.ndarray, ...]  # U
+    below: tuple[np.ndarray, ...]  # S
 
 
 def variances(tree: Tree, plan: Plan) -> list[np.ndarray]:
@@ -57,7 +59,8 @@ def least_squares_weights(tree: Tree, variance: list[np.ndarray]) -> Weights:
         gain.append(share)
         result.append(up[depth + 1] * (1 - share))
         result[-1] += share**2 * layer.hand_down(result[-2])
-    return Weights(tuple(own), tuple(gain), tuple(np.maximum(t, 0.0, out=t) for t in result))
+    positive = tuple(np.maximum(t, 0.0, out=t) for t in result)
+    return Weights(tuple(own), tuple(gain), positive, tuple(up), tuple(below))
 
 
 def _own_share(layer: Layer, variance: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -43,9 +43,18 @@ def reweight(cells: Arrays, noisy: Arrays, variance: Arrays) -> np.ndarray:
 
 
 def reweight_tables(
-    codes: np.ndarray, sizes: tuple[int, ...], tables: Sequence[Split], noisy: Arrays, variance: Arrays, sweeps: int = SWEEPS
+    codes: np.ndarray,
+    sizes: tuple[int, ...],
+    tables: Sequence[Split],
+    noisy: Arrays,
+    variance: Arrays,
+    sweeps: int = SWEEPS,
+    each: int = 1,
 ) -> np.ndarray:
-    """The same for tables of attributes, each in rising order. Beside the codes it holds a few columns, however many tables."""
+    """The same for tables of attributes, each in rising order. Beside the codes it holds a few columns, however many tables.
+
+    Of `each` rows that stand together one will be taken: their weights sum to as many, exactly, as one more table would ask.
+    """
     weight, angles = np.ones(len(codes)), [np.zeros(y.shape) for y in noisy]
     passes = _passes(len(codes), sizes, tables)
     for _ in range(sweeps):
@@ -62,6 +71,9 @@ def reweight_tables(
                 factor *= change
             weight *= factor.take(cells)
         np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
+        if each > 1:
+            together = weight.reshape(-1, each)
+            together *= each / together.sum(axis=1, keepdims=True)
     return _settled(weight)
 
 

@@ -17,6 +17,8 @@ from schemas.identity import digest
 from schemas.manifest import SEEDS_1
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.methods.blocks import Block, InBlocks, together
+from steps_engine.methods.protocol import Linking
 from steps_engine.noise import Randomness
 from steps_engine.public_randomness import PublicRandomness
 
@@ -54,6 +56,27 @@ class Drawn:
         self, method: PostProcessing, consistent: pa.Table, number: int, randomness: Randomness | None = None
     ) -> pa.Table:
         """The records of one set; from another source than its seed where a release was begun without seeds."""
+        return together(self.blocks(method, consistent, number, randomness))
+
+    def blocks(
+        self, method: PostProcessing, consistent: pa.Table, number: int, randomness: Randomness | None = None
+    ) -> list[Block]:
+        """The same, so that not all rows need be held: in one block where the method knows no other way."""
         made = {"tree": self.structure, "noisy-counts": self.noisy, "consistent-counts": consistent}
         source = randomness or PublicRandomness(self.seed("synthetic", number))
-        return method.synthesize(self.domain, self.plan, made, number, source)
+        if isinstance(method, InBlocks):
+            return method.blocks(self.domain, self.plan, made, number, source)
+        records = method.synthesize(self.domain, self.plan, made, number, source)
+        return [Block(len(records), lambda: records)]
+
+    def link(self, method: PostProcessing, consistent: pa.Table, rows: pa.Table, number: int) -> dict[str, pa.Table]:
+        """The linked tables of one set, from its household rows; none where there is one table."""
+        if not isinstance(method, Linking):
+            return {}
+        made = {
+            "tree": self.structure,
+            "noisy-counts": self.noisy,
+            "consistent-counts": consistent,
+            f"synthetic-{number}": rows,
+        }
+        return method.link(self.domain, self.plan, made, number, PublicRandomness(self.seed("linked", number)))

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.spec.method import Groups, MethodSpec, Shares
-from schemas.spec.release import Release
+from schemas.spec.release import LINKED, Release
 from steps_engine.methods.protocol import Candidate
 from steps_engine.methods.registry import METHODS
 
@@ -32,6 +32,12 @@ class AutoSpec(MethodSpec):
 
 
 def candidates(release: Release) -> tuple[Candidate, ...]:
-    """What each method that is to be considered would be asked, with its predicted error."""
-    found = (method.candidate(release) for method in METHODS.values())
+    """What each method that is to be considered would be asked, with its predicted error.
+
+    Where the domain has a geography whose levels can be measured, the method that measures them: others know nothing of levels.
+    """
+    linked = release.domain.tables is not None  # of which other methods would release household rows alone
+    if not linked and release.domain.geographies and (of_levels := METHODS["places"].candidate(release)) is not None:
+        return (of_levels,)
+    found = (method.candidate(release) for method in METHODS.values() if (method.name == LINKED) == linked)
     return tuple(candidate for candidate in found if candidate is not None)

@@ -10,6 +10,7 @@ from schemas.identity import spec_hash
 from schemas.plan import Considered, Plan, lowest_format
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import allowance_of, plan_of
+from steps_engine.analyses.needed import needed_tables
 from steps_engine.analyses.predict import analysis_plans
 from steps_engine.analyses.refusing import must_be_had
 from steps_engine.methods.choosing import AutoSpec, candidates
@@ -35,12 +36,24 @@ def plan_with_analyses(release: Release, randomness: Randomness | None = None, m
     analyses = analysis_plans(release, plan)
     return Plan.model_validate(
         {name: getattr(plan, name) for name in Plan.model_fields}
-        | {"format": lowest_format(plan.measure, plan.draws, analyses), "analyses": analyses}
+        | {"format": lowest_format(plan.measure, plan.draws, analyses, plan.weight), "analyses": analyses}
     )
+
+
+def must_measure_levels(release: Release, decomposition: str) -> None:
+    """Refuses analyses that name a level of places where the method knows nothing of levels."""
+    levels = {each.derived.name for each in release.domain.followings}.difference(each.name for each in release.domain.derived)
+    named = sorted(levels.intersection(name for table in needed_tables(release) for name in table)) if levels else []
+    if named and decomposition != "places":
+        raise SpecError(
+            f'release "{release.name}": an analysis names {named[0]}, a level of places, which decomposition: {decomposition} '
+            "does not measure. Use decomposition: places, or leave it out."
+        )
 
 
 def _plan(release: Release, randomness: Randomness | None, method: Method | None) -> Plan:
     if not isinstance(release.spec.method, AutoSpec):
+        must_measure_levels(release, release.spec.method.decomposition)
         taken = method or method_named(release.spec.method.decomposition)
         return plan_of(release, taken.outline(release, allowance_of(release), randomness), spec_hash(release))
     found = candidates(release)
@@ -67,6 +80,7 @@ def _possible(plans: Iterator[Plan]) -> Iterator[Plan]:
 
 
 def _taking(release: Release, taken: Candidate, considered: tuple[Considered, ...], randomness: Randomness | None) -> Plan:
+    must_measure_levels(release, taken.spec.decomposition)
     asked = release.asking(taken.spec)
     outline = method_named(taken.spec.decomposition).outline(asked, allowance_of(asked), randomness)
     return plan_of(asked, outline, spec_hash(release), considered)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -37,6 +37,15 @@ class Candidate:
     spec: MethodSpec
     predicted_error: float
     why: str
+
+
+@runtime_checkable
+class Linking(Protocol):
+    """A method of linked tables: its sets are household rows, and tables that follow from them."""
+
+    def link(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> dict[str, pa.Table]:
+        """Households and persons of one set, by the names of their tables; `tables` have the set's household rows."""
+        ...
 
 
 class Method(Protocol):

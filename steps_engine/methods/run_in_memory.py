@@ -13,8 +13,8 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import MethodSpec
 from schemas.spec.release import Privacy, Release, ReleaseSpec, check_names
-from steps_engine.domain.counting import Counts, count_codes
-from steps_engine.domain.encoding import encode
+from steps_engine.domain.counting import Counts
+from steps_engine.domain.encoding import count_frame
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.protocol import Method
@@ -64,7 +64,9 @@ def run_plan(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness,
     drawn = Drawn(domain, plan, structure, noisy)
     tables["consistent-counts"] = drawn.correct(does)
     for i in range(1, plan.sets + 1):
-        tables[f"synthetic-{i}"] = drawn.synthesize(does, tables["consistent-counts"], i)
+        rows = tables[f"synthetic-{i}"] = drawn.synthesize(does, tables["consistent-counts"], i)
+        linked = drawn.link(does, tables["consistent-counts"], rows, i)
+        tables |= {f"{name}-{i}": table for name, table in linked.items()}
     return Synthetic(domain, does, plan, tables)
 
 
@@ -87,7 +89,7 @@ def synthesize_frame(
     spec = ReleaseSpec(name="notebook", dataset="-", source="-", privacy=asked, method=method)
     check_names(spec, domain, "method")
     release = Release(spec=spec, domain=domain, folder=".")
-    return run(release, count_codes(encode(frame, domain)), randomness or SystemRandomness(), _knowing(utility, method))
+    return run(release, count_frame(frame, domain), randomness or SystemRandomness(), _knowing(utility, method))
 
 
 def _knowing(utility: Utility | None, spec: MethodSpec) -> Method | None:

@@ -99,6 +99,20 @@ class Dependent:
 
 
 @dataclass(frozen=True)
+class LevelView:
+    """The places of one level: rows of each, estimated with standard errors, and the mean over the synthetic sets."""
+
+    level: str
+    labels: tuple[str, ...]
+    parents: tuple[str, ...]  # the places of the level above in which they lie; empty at the coarsest
+    estimate: np.ndarray
+    error: np.ndarray
+    half: np.ndarray  # of each 95 % interval
+    synthetic: np.ndarray
+    counted: tuple[str, ...]  # attributes that were counted by place at this level
+
+
+@dataclass(frozen=True)
 class View:
     """What the page shows: margins from how they were estimated, the structure with a sentence above and below, remarks."""
 
@@ -113,4 +127,6 @@ class View:
     remarks: tuple[str, ...] = ()
     warning: str = ""  # on intervals from the sets
     pairs: tuple[Pair, ...] = ()  # every pair of attributes with a choice, in the domain's order
+    derived: tuple[Margin, ...] = ()  # of what follows from attributes
     standard_errors: float = HEAVIEST  # that hold 95 % of whatever stands on the page without an exact law
+    levels: tuple[LevelView, ...] = ()  # of places within places, coarsest first

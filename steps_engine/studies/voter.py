@@ -76,7 +76,8 @@ def voter_figures(method: StudyMethod, original: Original, epsilon: str, sets: i
 def _others(original: Coded, synthetics: Sequence[Coded], randomness: Randomness) -> Figures:
     """The figures of measures that the paper does not have, under their own names."""
     options = Options(CLASSIFIER, null=0)
-    others = (measure for measure in MEASURES.entries() if measure.name not in NAMED_AS_IN_THE_PAPER)
+    known = (measure for measure in MEASURES.entries() if measure.applies(original))
+    others = (measure for measure in known if measure.name not in NAMED_AS_IN_THE_PAPER)
     found = {measure.name: measure.compare(original, synthetics, randomness, options).figures() for measure in others}
     return {(name, which): _number(value) for name, figures in found.items() for which, value in figures.items()}
 

@@ -29,7 +29,7 @@ class Bundle:
 
     def __repr__(self) -> str:
         promised, plan = self._opened.manifest.guarantee, self.plan
-        names = ", ".join(self.domain.names)
+        names = ", ".join((*self.domain.names, *(each.name for each in self.domain.derived)))
         told = "".join(f"\nWARNING: {notice}" for notice in self.notices)
         return f"{self.name}: {plan.sets} synthetic set(s) by {plan.decomposition}, ε = {promised.epsilon}\n{names}{told}"
 
@@ -55,33 +55,50 @@ class Bundle:
         """The synthetic sets."""
         return [self._opened.records(number).to_pandas() for number in range(1, self.plan.sets + 1)]
 
+    @property
+    def households(self) -> list[pd.DataFrame]:
+        """Of linked tables: the households of each set, by their keys."""
+        return self._linked("household")
+
+    @property
+    def persons(self) -> list[pd.DataFrame]:
+        """Of linked tables: the persons of each set, by the keys of their households."""
+        return self._linked("person")
+
+    def _linked(self, kind: str) -> list[pd.DataFrame]:
+        if self.domain.tables is None:
+            raise SpecError(f"{self.name} has one table, `frames`; there are no {kind}s")
+        return [self._opened.linked(kind, number).to_pandas() for number in range(1, self.plan.sets + 1)]
+
     def fit(self, formula: str, kind: Literal["linear", "logistic"] | None = None, where: Where = None) -> Answer:
         """A regression on all sets, combined by the release's own rule: `fit("voted ~ age + college", where={"age": 18})`."""
         from steps_engine.analyses.questions import model_question
         from steps_engine.answers.conditions import codes_where, labels_where
         from steps_engine.answers.fit import columns_of, fit_sets
+        from steps_engine.domain.columns import with_derived
+        from steps_engine.evaluation.regression import Model, variables
         from tasks.answers.frames import fit_answer
 
-        labels = labels_where(codes_where(where or {}, self.domain), self.domain)
-        asked = model_question(formula, kind, labels, self.domain)
+        outcome, predictors = variables(Model(formula, formula, kind or "linear"))
+        domain = self._opened.asked_of({outcome, *predictors, *(where or {})})
+        codes_where(where or {}, domain)  # refuses what nothing fulfils
+        asked = model_question(formula, kind, labels_where(where or {}, domain), with_derived(domain))
         sets = self._opened.sets(columns_of(asked))
-        return fit_answer(fit_sets(asked, self.domain, self.plan, self._opened.counts(*DRAWN), sets), self._facts, self.notices)
+        return fit_answer(fit_sets(asked, domain, self.plan, self._opened.counts(*DRAWN), sets), self._facts, self.notices)
 
     def table(self, *names: str, where: Where = None, all: bool = False) -> Answer:
         """Counts and shares by some attributes with standard errors and intervals, from the noisy counts where they tell."""
-        from steps_engine.answers.conditions import codes_where, labels_where, place_of
-        from steps_engine.answers.table import table_of
-        from steps_engine.methods.tabulated import Asked, cells
+        from steps_engine.answers.conditions import labels_where
+        from steps_engine.answers.table import question_of, table_of
         from tasks.answers.frames import must_be_worth_looking_at, table_answer
 
-        places, kept = tuple(place_of(name, self.domain) for name in names), codes_where(where or {}, self.domain)
-        if not places or len(set(places)) < len(places) or set(places).intersection(kept):
-            raise SpecError("a table names one attribute or more, each once, and --where none of them")
-        must_be_worth_looking_at(cells(self.domain, places), names, all)
+        domain = self._opened.asked_of({*names, *(where or {})})
+        asked = question_of(names, where or {}, domain)
+        must_be_worth_looking_at(asked.asked.cells(domain), names, all)
         tables = self._opened.counts(*DRAWN, "consistent-counts")
-        columns = [self.domain.names[j] for j in sorted({*places, *kept})]
-        found = table_of(Asked(places, kept), self.domain, self.plan, tables, lambda: self._opened.sets(columns))
-        return table_answer(found, names, labels_where(kept, self.domain), self._facts, self.notices)
+        columns = [domain.names[j] for j in sorted(asked.asked.all)]
+        found = table_of(asked, domain, self.plan, tables, lambda: self._opened.sets(columns))
+        return table_answer(found, names, labels_where(where or {}, domain), self._facts, self.notices)
 
     def sample(
         self, rows: int | None = None, where: Where = None, sets: int | None = None, seed: int = 0
@@ -99,7 +116,7 @@ class Bundle:
         from steps_engine.answers.sample import Sampling
 
         kept = codes_where(where or {}, self.domain)
-        return Sampling(self.domain, self.plan, self._opened.counts(*DRAWN), kept, seed)
+        return Sampling(self.domain.self_weighting(), self.plan, self._opened.counts(*DRAWN), kept, seed)
 
     @property
     def rows(self) -> int:

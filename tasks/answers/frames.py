@@ -16,6 +16,7 @@ from tasks.publishing.verdict import TRUST, trust
 
 MOST_CELLS, MOST_AT_ALL = 1_000, 2_000_000  # of a table that people look at, and of one that is worth making
 INTERVALS = "95% intervals are about what the records hold: the noise alone, not the chance of who is among them."
+WEIGHTED = "Records have weights: counts are of people in the population; intervals hold what rounding weights to rows adds."
 FROM_SETS = "Not from the noisy counts but from the synthetic sets"
 
 
@@ -59,7 +60,7 @@ def fit_answer(fit: Fit, facts: dict[str, Any], notices: Iterable[str]) -> Answe
     document = {
         **facts, "model": fit.analysis.formula, "kind": fit.analysis.kind, "where": fit.analysis.where,
         "sets": len(found.rows), "rows": list(found.rows), "combining": fit.combining,
-        "honest": fit.honest, "measured": fit.analysis.measured, "why": fit.why,
+        "honest": fit.honest and not lost, "measured": fit.analysis.measured, "why": fit.why,
         "needs": [{"of": list(table.of), "measured": table.measured} for table in fit.analysis.needs],
         "coefficients": _rows(frame.reset_index().rename(columns={"coefficient": "name"})),
         "warnings": warnings, "notes": notes,
@@ -81,6 +82,7 @@ def table_answer(
     if table.source == "sets":
         warnings.append(f"{FROM_SETS}: {table.why}. What they say beyond what was measured is what their model supposes.")
     notes = [INTERVALS] if table.source == "measured" else []
+    notes += [WEIGHTED] if table.of != "rows" else []
     if (table.counts.value < 0).any():
         notes.append("Estimates are unbiased, so that noise takes some of them below 0.")
     if table.grouped:
@@ -90,7 +92,8 @@ def table_answer(
         **facts, "table": list(names), "where": where, "source": table.source, "rows": table.whole,
         "cells": _rows(frame), "warnings": warnings, "notes": notes,
     }  # fmt: skip
-    title = f"{' × '.join(names)}{f' where {said}' if said else ''}   (about {table.whole:,.0f} rows)"
+    document |= {"of": table.of} if table.of != "rows" else {}
+    title = f"{' × '.join(names)}{f' where {said}' if said else ''}   (about {table.whole:,.0f} {table.of})"
     return Answer.of(frame, title, [*(f"WARNING: {warning}" for warning in warnings), *notes], document)
 
 

@@ -5,7 +5,7 @@ What `steps verify` checks beyond that, what tables must hold, is not looked at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ from schemas import tables
 from schemas.errors import EvidenceBroken, SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.columns import with_derived
+from steps_engine.domain.linked_records import everybody, everybody_table
 from steps_engine.methods.checked import Findings
 from steps_engine.methods.registry import method_of
 from tasks.publishing import bundle
@@ -60,7 +62,23 @@ class Opened:
         return found if columns is None else found.select(list(columns))
 
     def sets(self, columns: Sequence[str]) -> list[pa.Table]:
-        return [self.records(number, columns) for number in range(1, self.plan.sets + 1)]
+        """Of linked tables persons, beside their households' columns, where a column is theirs."""
+        numbers = range(1, self.plan.sets + 1)
+        if self.asked_of(columns) is self.domain:
+            return [self.records(number, columns) for number in numbers]
+        return [self._everybody(number).select(list(columns)) for number in numbers]
+
+    def linked(self, kind: str, number: int) -> pa.Table:
+        """Households or persons of one set, where tables are linked."""
+        return self._table(f"{kind}-{number}", tables.linked(self.domain)[kind])
+
+    def asked_of(self, names: Collection[str]) -> Domain:
+        """The domain of the rows that have these attributes: those of the sets, or of all persons of linked tables."""
+        linked = self.domain.tables is not None and not set(names) <= set(with_derived(self.domain).names)
+        return everybody(self.domain) if linked else self.domain
+
+    def _everybody(self, number: int) -> pa.Table:
+        return everybody_table(self.domain, self.records(number), self.linked(tables.PERSON, number))
 
     @property
     def rows(self) -> int:

@@ -36,6 +36,7 @@ def drawn(answer: Answer, format: str) -> bytes:
         axes.hlines(places, [row[2] for row in told], [row[3] for row in told], color="#1b4965")
         axes.plot([row[1] for row in told], places, "o", color="#1b4965", markersize=4)
         axes.set_yticks(places, [row[0] for row in told])
+        axes.set_ylim(0.4, len(told) + 0.6)
         if axis == "coefficient":
             axes.axvline(0, color="#999999", linewidth=0.8)
         axes.set_title("\n".join(textwrap.wrap(answer.title, 90)), loc="left", fontsize=9)

@@ -44,7 +44,7 @@ def write_sample(
     _must_be_free(out)
     label = {
         "format": RULE, "release": found.name, "plan_hash": found.plan.hash, "seed": seed, "rows": rows, "sets": sets,
-        "where": labels_where(asked.kept, found.domain), "sentence": NO_PART,
+        "where": labels_where(where, found.domain), "sentence": NO_PART,
         "notes": notes(found.plan, rows, found.rows, sets, bool(asked.kept)),
         "warnings": list(found.notices),
     }  # fmt: skip
@@ -68,6 +68,12 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
             f"The release measured {plan.measurements} times: set {plan.measurements + 1} has the noise of set 1, and so on. "
             f"For intervals combine {plan.measurements} sets at most."
         )
+    if plan.weight is not None:
+        people = float(plan.weight.step) * published
+        each = f"{people / rows:.6g} people of the population" if not conditional else "equally many people of the population"
+        found.append(f"They have no column of weights: every row stands for {each}.")
+        factor = max(1.0, float(plan.weight.inflation) * rows / published)
+        found.append(f"Variances of sampling people are up to {factor:.4g} times those of independent rows.")
     if plan.measurements == 1 and plan.decomposition != "privbayes":
         found.append("Every set is another plausible table behind one measurement: combine them by T = W + (1 + 1/m)·B.")
     return found

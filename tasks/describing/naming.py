@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from schemas.spec.domain import alike
+from schemas.spec.consistent import alike
 from schemas.spec.values import invisible
 from tasks.describing.description import Variable
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from schemas.errors import SpecError
 from schemas.spec import yaml
-from schemas.spec.domain import Domain, plain_name
+from schemas.spec.domain import Domain
+from schemas.spec.unit import plain_name
 from tasks.describing.attributes import OPEN
 from tasks.describing.description import Description
 from tasks.describing.naming import slug

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from schemas.manifest import Manifest
 from schemas.plan import AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
 from schemas.spec.domain import Domain
-from steps_engine.analyses.results import columns_of, results_of
+from steps_engine.analyses.results import results_of
 from tasks.publishing import bundle
+from tasks.tables_on_disk import Stored
 
 MOST_SHOWN = 60  # estimates of one analysis on the page; all of them stand in the manifest
 
 
-def analyses_of(plan: Plan, domain: Domain, tables: Mapping[str, bytes]) -> tuple[AnalysisResult, ...]:
-    """The results of a plan's analyses, from the bytes of its sets."""
+def analyses_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]) -> tuple[AnalysisResult, ...]:
+    """The results of a plan's analyses, from its sets."""
     if not plan.analyses:
         return ()
     sets = (tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1))
-    records = [bundle.read_table(each).select(columns_of(plan)) for each in sets]
-    return results_of(plan, domain, records)
+    return results_of(plan, domain, [Stored(each) if isinstance(each, Path) else bundle.read_table(each) for each in sets])
 
 
 def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:

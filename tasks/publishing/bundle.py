@@ -25,15 +25,18 @@ from schemas.manifest_1 import FORMAT_1, Manifest1
 from schemas.plan import Plan
 from schemas.plan import read_plan as plan_of
 from schemas.spec.domain import Domain
+from schemas.tables import HOUSEHOLD, PERSON
 from tasks.publishing.descriptions import describing_files
 from tasks.publishing.formats import FORMATS
 from tasks.publishing.statement import STATEMENT
+from tasks.tables_on_disk import Stored, copy_into, digest_of
 
 MANIFEST, SIGNATURE, PUBLIC_KEY, PAGE = "manifest.json", "manifest.sig", "signing-key.pub", "index.html"
 DOMAIN, PLAN = "domain.json", "plan.json"
 NOTICE, NOTICE_PAGE, KEY_HISTORY = "notice.json", "notice.html", "key-history.json"
 BESIDE = frozenset({NOTICE, NOTICE_PAGE, KEY_HISTORY})  # signed for themselves; a bundle may have them, and is the same without
 MARGINS, PAIRS, CODEBOOK = "margins.csv", "pairs.csv", "codebook.csv"
+PLACES = "places.csv"  # a listing that bundles have whose places lie within places
 LISTINGS = frozenset({MARGINS, PAIRS, CODEBOOK})  # what the page shows, as tables; earlier versions made none of them
 SBOM = "sbom.cdx.json"  # what computed it; earlier versions made none
 UNLISTED = frozenset({MANIFEST, SIGNATURE, STATEMENT})  # every other file stands in the manifest
@@ -41,25 +44,41 @@ LARGEST_JSON = 32_000_000  # bytes
 _LATER = re.compile(r"steps-release/([4-9]|[1-9][0-9]{1,3})")  # formats that a newer version may write
 
 AnyManifest = Manifest | Manifest1
+Content = bytes | Path  # of a file: what is small in memory, what grows with the rows on disk
 Form = Callable[[Any], str]  # how a bundle writes JSON: RFC 8785, or as format 1 did
 
 
-def table_stages(sets: int) -> tuple[str, ...]:
+def table_stages(sets: int, linked: bool = False) -> tuple[str, ...]:
     """The allow-list: artifacts that a bundle takes, each as STAGE.parquet."""
-    return ("tree", "noisy-counts", "consistent-counts", *(f"synthetic-{i}" for i in range(1, sets + 1)))
+    return ("tree", "noisy-counts", "consistent-counts", *record_stages(sets, linked))
+
+
+def record_stages(sets: int, linked: bool = False) -> tuple[str, ...]:
+    """Synthetic records: of each set, and where tables are linked those that follow from its household rows."""
+    kinds = ("synthetic", HOUSEHOLD, PERSON) if linked else ("synthetic",)
+    return tuple(f"{kind}-{i}" for kind in kinds for i in range(1, sets + 1))
+
+
+def is_linked(files: Iterable[str]) -> bool:
+    """Whether these are files of a bundle of linked tables."""
+    return f"{PERSON}-1.parquet" in files
 
 
 def listings_among(files: Iterable[str]) -> frozenset[str]:
-    """All listings where a bundle has one of them, or none; the bill of materials where it has one."""
-    return (LISTINGS if LISTINGS.intersection(files) else frozenset()) | {SBOM}.intersection(files)
+    """All listings where a bundle has one of them, or none; that of places and the bill of materials where it has one."""
+    return (LISTINGS if LISTINGS.intersection(files) else frozenset()) | {SBOM, PLACES}.intersection(files)
 
 
 def file_names(
-    sets: int, formats: Iterable[str], listings: Iterable[str] = LISTINGS | {SBOM}, describing: Iterable[str] | None = None
+    sets: int,
+    formats: Iterable[str],
+    listings: Iterable[str] = LISTINGS | {SBOM},
+    describing: Iterable[str] | None = None,
+    linked: bool = False,
 ) -> frozenset[str]:
     """Every file of a bundle that gives its records in these formats, and no other. What describes it: all, unless said."""
-    tables = {f"{stage}.parquet" for stage in table_stages(sets)}
-    records = {f"synthetic-{i}{FORMATS.named(name).suffix}" for name in formats for i in range(1, sets + 1)}
+    tables = {f"{stage}.parquet" for stage in table_stages(sets, linked)}
+    records = {f"{stage}{FORMATS.named(name).suffix}" for name in formats for stage in record_stages(sets, linked)}
     described = describing_files() if describing is None else frozenset(describing)
     own = {DOMAIN, PLAN, PUBLIC_KEY, PAGE, MANIFEST, SIGNATURE, *((STATEMENT,) if described else ())}
     return frozenset(tables | records | set(listings) | described | own)
@@ -154,11 +173,13 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
 
 
-def read_table(content: bytes) -> pa.Table:
-    return pq.read_table(pa.BufferReader(content))
+def read_table(content: Content) -> pa.Table:
+    return Stored(content).read() if isinstance(content, Path) else pq.read_table(pa.BufferReader(content))
 
 
-def facts_of(content: bytes) -> FileFacts:
+def facts_of(content: Content) -> FileFacts:
+    if isinstance(content, Path):
+        return FileFacts(sha256=digest_of(content), size=content.stat().st_size)
     return FileFacts(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
 
 
@@ -187,11 +208,11 @@ def is_signed(key: Ed25519PublicKey, manifest: bytes, signature: bytes) -> bool:
     return base64.b64encode(raw) + b"\n" == signature
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """A new file (0644), on disk when this returns."""
+def write_durably(path: Path, content: Content) -> None:
+    """A new file (0644), on disk when this returns; of another file a copy."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o644)
-        file.write(content)
+        copy_into(content, file) if isinstance(content, Path) else file.write(content)
         file.flush()
         os.fsync(descriptor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -74,7 +74,7 @@ def column_of(attribute: Attribute, margin: Margin | None) -> Column:
         name=attribute.name,
         kind=attribute.kind,
         words=attribute,
-        categories=tuple(_categories(attribute, margin)),
+        categories=tuple(_counted(zip(attribute.labels, attribute.meanings, strict=True), margin)),
         labels=attribute.present_labels,
         bounds=(_plain(bounds[0]), highest) if bounds else None,
         may_be_missing=attribute.missing == "category",
@@ -83,8 +83,9 @@ def column_of(attribute: Attribute, margin: Margin | None) -> Column:
     )
 
 
-def _categories(attribute: Attribute, margin: Margin | None) -> Iterator[Category]:
-    for code, (label, meaning) in enumerate(zip(attribute.labels, attribute.meanings, strict=True)):
+def _counted(named: Iterable[tuple[str, str]], margin: Margin | None) -> Iterator[Category]:
+    """Categories with what they mean, by their code."""
+    for code, (label, meaning) in enumerate(named):
         if margin is None:
             yield Category(code, label, meaning)
         else:
@@ -92,20 +93,40 @@ def _categories(attribute: Attribute, margin: Margin | None) -> Iterator[Categor
             yield Category(code, label, meaning, count, half, trust(count, half))
 
 
-def derived_column(following: Following) -> Column:
-    """Costs nothing, and was not counted."""
+def derived_column(following: Following, margin: Margin | None) -> Column:
+    """Costs nothing: its counts are sums of those from which it follows."""
     derived = following.derived
-    meanings = (derived.label_texts.get(category, "") for category in following.categories)
-    categories = (Category(code, *words) for code, words in enumerate(zip(following.categories, meanings, strict=True)))
+    named = [(category, derived.label_texts.get(category, "")) for category in following.categories]
     return Column(
         name=derived.name,
         kind="categorical",
         words=derived,
-        categories=tuple(categories),
+        categories=tuple(_counted(named, margin)),
         labels=following.categories,
         bounds=None,
         may_be_missing=None in following.codes,
+        is_counted=margin is not None,
         follows_from=derived.from_,
+    )
+
+
+@dataclass(frozen=True)
+class _WeightWords:
+    title: str
+    description: str
+    source: None = None
+    why: None = None
+
+
+def weight_columns(domain: Domain) -> tuple[Column, ...]:
+    """The column that says for how many people of the population a row stands."""
+    if domain.weighing is None:
+        return ()
+    step = _plain(float(domain.weighing.step))
+    words = _WeightWords("Weight", "For how many people of the population the row stands; the same in every row.")
+    return tuple(
+        Column(name=name, kind="numeric", words=words, categories=(), labels=(), bounds=(step, step), may_be_missing=False)
+        for name in domain.published_weight
     )
 
 

@@ -13,17 +13,21 @@ from schemas.manifest import Code, FileFacts, Guarantee, Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.rules import Rule
+from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.methods.views import View
-from tasks.publishing.columns import Column, column_of, derived_column
+from tasks.publishing.columns import Column, column_of, derived_column, weight_columns
 
 WHAT = {  # a file holds, by its name without number and suffix; of describing files their entries say it
     "tree": "the nodes of the tree: which attributes split which node",
     "noisy-counts": "every node's count as it was drawn, one column per set",
     "consistent-counts": "least-squares counts with standard errors, and the whole numbers behind each set",
     "synthetic": "synthetic records",
+    "household": "synthetic households, each with its key",
+    "person": "synthetic persons, each with its household's key and its number there",
     "domain": "attributes, categories, bounds and rules",
     "plan": "what was decided before the records were read",
     "margins": "counts of every category with 95 % intervals, as index.html shows them",
+    "places": "every place at every level with its rows, standard error and 95 % interval",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code in the tables stands for",
     "sbom.cdx": "the program that computed this, and every package and version beneath it (CycloneDX)",
@@ -45,7 +49,7 @@ COMBINING = {
 def stem_of(name: str) -> str:
     """A file by the kind of what it holds."""
     stem = name.rsplit(".", 1)[0]
-    return "synthetic" if stem.startswith("synthetic-") else stem
+    return next((kind for kind in ("synthetic", HOUSEHOLD, PERSON) if stem.startswith(f"{kind}-")), stem)
 
 
 @dataclass(frozen=True)
@@ -120,12 +124,24 @@ class Description:
     @property
     def summary(self) -> str:
         """The release in a sentence or two."""
-        one = self.plan.sets == 1
+        one, attributes = self.plan.sets == 1, len(self.columns) - len(self.domain.published_weight)
         return (
             f"{'One synthetic data set' if one else f'{self.plan.sets} synthetic data sets'} of {self.rows} rows"
-            f"{'' if one else ' each'} and {len(self.columns)} attribute{'' if len(self.columns) == 1 else 's'} on population "
+            f"{'' if one else ' each'} and {attributes} attribute{'' if attributes == 1 else 's'} on population "
             f"{self.plan.population}, made from noisy counts of confidential records: {self.guarantee.definition} with "
             f"{self.promise} for every {self.plan.unit}. No row stands for a {self.plan.unit}."
+            f"{self.people}"
+        )
+
+    @property
+    def people(self) -> str:
+        """For how many people rows stand, where records have weights."""
+        if self.plan.weight is None:
+            return ""
+        step = f"{float(self.plan.weight.step):.6g}"
+        return (
+            f" Records have survey weights: counts are of the population, and every row stands for {step} people of it; tables "
+            f"in Parquet count such rows."
         )
 
     @property
@@ -159,7 +175,7 @@ class Description:
 
 def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, domain: Domain, view: View) -> Description:
     """`files` are those that the description is about: not the ones that are written from it."""
-    margins = {margin.attribute: margin for margin in view.margins}
+    margins = {margin.attribute: margin for margin in (*view.margins, *view.derived)}
     return Description(
         release=manifest.release,
         name=manifest.title or domain.title or manifest.release,
@@ -172,7 +188,8 @@ def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, dom
         domain=domain,
         columns=(
             *(column_of(attribute, margins.get(attribute.name)) for attribute in domain.attributes),
-            *map(derived_column, domain.followings),
+            *(derived_column(each, margins.get(each.derived.name)) for each in domain.followings),
+            *weight_columns(domain),
         ),
         view=view,
         files=tuple(File(name, files[name]) for name in in_order(files)),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_UP
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -18,7 +18,7 @@ from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES, PURE
 from steps_engine.methods.registry import method_of
-from steps_engine.methods.views import Margin, Pair, View
+from steps_engine.methods.views import LevelView, Margin, Pair, View
 from tasks.publishing import bundle, pictures
 from tasks.publishing.analyses import analysis_views
 from tasks.publishing.description import in_order
@@ -26,15 +26,23 @@ from tasks.publishing.descriptions import what_it_holds
 from tasks.publishing.privacy_loss import loss_view, paid_in_rho, power, powers, short
 from tasks.publishing.said import about, derived_rows, rule_rows, value_words
 from tasks.publishing.templates import template
-from tasks.publishing.verdict import TRUST, trusts, verdict
+from tasks.publishing.verdict import TRUST, trust, trusts, verdict
 from tasks.publishing.waves import waves_view
+from tasks.tables_on_disk import Stored
 
+MOST_SHOWN = 500  # places in a picture
 MOST_PAIRS = 12  # that are listed below the matrix
 
 
-def view_of(plan: Plan, domain: Domain, tables: dict[str, bytes]) -> View:
-    """What is shown of a release, from its public tables."""
-    return method_of(plan).view(domain, plan, {stage: bundle.read_table(content) for stage, content in tables.items()})
+def view_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]) -> View:
+    """What is shown of a release, from its public tables; sets that lie in files are read in blocks."""
+    return method_of(plan).view(domain, plan, {stage: _opened(stage, content) for stage, content in tables.items()})
+
+
+def _opened(stage: str, content: bundle.Content) -> Any:
+    if stage.startswith("synthetic-") and isinstance(content, Path):
+        return Stored(content)
+    return bundle.read_table(content)
 
 
 def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> bytes:
@@ -45,14 +53,15 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
         domain=domain,
         view=view,
         total=view.total,
-        verdict=verdict(view, sum(size > 1 for size in domain.sizes)),
+        verdict=verdict(view, sum(size > 1 for size in domain.counted.sizes)),
         heading=manifest.title or domain.title or manifest.release,
         about=about(manifest, domain),
         margins=list(_margin_views(view.margins, domain, view.total.estimate)),
         rules=rule_rows(domain),
-        derived=derived_rows(domain),
+        derived=[row for row in derived_rows(domain) if row["derived"].name not in {each.level for each in view.levels}],
         matrix=pictures.matrix_picture(view.pairs),
         strongest=_strongest(view.pairs),
+        levels=list(map(level_row, view.levels)),
         tree=pictures.tree_picture(view.tree, view.standard_errors) if view.tree else None,
         network=pictures.network_picture(view.network) if view.network else None,
         budget=_budget(manifest),
@@ -66,21 +75,36 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
 
 
 def _template() -> jinja2.Template:
-    return template(
-        "release.html", count=_count, up=_up, size=_size, short=_rounded_up, decimal=with_decimal, power=power, powers=powers
-    )
+    return template("release.html", size=_size, short=_rounded_up, decimal=with_decimal, power=power, powers=powers)
 
 
 def _margin_views(found: Sequence[Margin], domain: Domain, rows: float) -> Iterator[dict[str, Any]]:
     """The best measured attribute first, each with how many of its categories can be trusted how far."""
     rows = max(rows, 1.0)
+    found = [each for each in found if len(each.labels) <= MOST_SHOWN or not domain.geographies or not _is_place(each, domain)]
     noise = [float(margin.half.max()) * len(margin.labels) / rows for margin in found]
     for place in np.argsort(noise, kind="stable"):
         words = Counter(trusts(found[place]))
         badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
-        attribute = domain.attributes[domain.index(found[place].attribute)]
+        attribute = domain.counted.attributes[domain.counted.index(found[place].attribute)]
         picture = pictures.margin_picture(found[place], attribute.shown_labels)
         yield {"attribute": attribute, "badges": badges, "picture": picture, "shape": value_words(attribute)}
+
+
+def _is_place(margin: Margin, domain: Domain) -> bool:
+    """Finest places by the thousand are no picture: their levels are shown, and a listing has all of them."""
+    return domain.index(margin.attribute) in domain.geographies
+
+
+def level_row(level: LevelView) -> dict[str, Any]:
+    """A level in one line: how many places, how many rows in the middle one, what intervals reach, and whom to trust."""
+    words = Counter(trust(float(count), float(half)) for count, half in zip(level.estimate, level.half, strict=True))
+    badges = [{"word": word, "number": words[word]} for word in TRUST if words[word]]
+    middle, reach = float(np.median(level.estimate)), float(np.median(level.half))
+    return {
+        "name": level.level, "places": len(level.labels), "rows": middle, "half": reach, "widest": float(level.half.max()),
+        "badges": badges, "counted": level.counted,
+    }  # fmt: skip
 
 
 def _strongest(pairs: Sequence[Pair]) -> list[dict[str, str]]:
@@ -152,23 +176,6 @@ def _file_rows(manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 def _rounded_up(cost: Fraction) -> str:
     return short(cost, ROUND_UP)
-
-
-def _count(value: float) -> str:
-    """
-    >>> _count(1290240), _count(-0.3)
-    ('1,290,240', '0')
-    """
-    return f"{round(value):,}".replace("-", "−")
-
-
-def _up(value: float) -> str:
-    """Half an interval, never less than it is.
-
-    >>> _up(53.2), _up(54.0)
-    ('54', '54')
-    """
-    return f"{math.ceil(value - 1e-9):,}"
 
 
 def _size(size: int) -> str:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from schemas.plan import Draw, Plan
-from schemas.promise import factor
+from schemas.promise import factor, rows_said
 from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, curve_of, loss_of, promises_of, rho_between
 from tasks.publishing import pictures
 
@@ -49,7 +49,7 @@ def loss_view(plan: Plan) -> dict[str, Any] | None:
 
 def _suspicion(plan: Plan) -> str:
     """What neighbouring data leave open about one of them."""
-    rows = "" if plan.rows_per_person == 1 else f" (all of at most {plan.rows_per_person} rows)"
+    rows = "" if plan.rows_per_person == 1 and plan.weight is None else f" ({rows_said(plan)})"
     if plan.neighbours == "add_remove" and plan.total != "invariant":
         return f"that the data of a certain {plan.unit}{rows} are among the records"
     return f"that the data of a certain {plan.unit}{rows} are one thing and not another"

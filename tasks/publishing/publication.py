@@ -6,14 +6,14 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from schemas.errors import EvidenceBroken, SpecError
-from schemas.manifest import ChargeEntry, LedgerProof, Manifest, Seeds, format_of, guarantee_of
+from schemas.manifest import ChargeEntry, FileFacts, LedgerProof, Manifest, Seeds, format_of, guarantee_of
 from schemas.manifest_1 import ChargeEntry1, Manifest1
 from schemas.plan import Plan
 from schemas.results import AnalysisResult
@@ -22,9 +22,10 @@ from steps_engine.accounting.composition import composition_of
 from tasks.publishing import bundle
 from tasks.publishing.analyses import analyses_of
 from tasks.publishing.code import code_facts
-from tasks.publishing.formats import FORMATS
+from tasks.publishing.formats import FORMATS, SEALED
 from tasks.publishing.page import view_of
 from tasks.publishing.sbom import bill_of_materials
+from tasks.publishing.sealed import public_tables
 from tasks.publishing.statement import STATEMENT, envelope_of, statement_of
 from tasks.publishing.telling import told
 from tasks.stores.acts import consented
@@ -77,7 +78,7 @@ def publish(
             if known:
                 ready = _ready(home, final, known)
             else:
-                ready = _build(home, final, contents(home, release, plan, tables, proof, seeds))
+                ready = _build(home, final, lambda room: contents(home, release, plan, tables, proof, seeds, room))
             _must_consent(ledger, ready, final)
             _place(ready, final)
         for left in _beside(final):  # of a publisher that was killed: we hold the lock
@@ -96,61 +97,49 @@ def preview(
     seeds: Seeds | None = None,
 ) -> Path:
     """What would be published, unsigned and outside public/: all that an approver may see."""
-    files = contents(home, release, plan, public_tables(home, release, plan, references), proof, seeds)
-    folder = home.staging / f"{release.name}.preview"
+    folder, tables = home.staging / f"{release.name}.preview", public_tables(home, release, plan, references)
     with disk_faults(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
+        with tempfile.TemporaryDirectory(prefix="records-", dir=folder) as room:
+            files = contents(home, release, plan, tables, proof, seeds, Path(room))
         for name in (bundle.PAGE, bundle.PLAN, bundle.DOMAIN, bundle.MANIFEST):
             bundle.write_durably(folder / name, files[name])
     return folder
 
 
-def public_tables(home: Home, release: Release, plan: Plan, references: Iterable[Reference]) -> dict[str, bytes]:
-    """The bytes of every artifact of the allow-list, each exactly as it was sealed."""
-    given = {reference.stage: reference for reference in references}
-    wanted = bundle.table_stages(plan.sets)
-    if given.keys() != set(wanted):
-        differ = ", ".join(sorted(given.keys() ^ set(wanted)))
-        raise EvidenceBroken(f'release "{release.name}" publishes {", ".join(wanted)}, nothing more or less; see: {differ}.')
-    return {stage: _public_bytes(home, release, given[stage]) for stage in wanted}
-
-
-def _public_bytes(home: Home, release: Release, reference: Reference) -> bytes:
-    name = f'stage "{reference.stage}" of release "{reference.release}"'
-    if reference.side != "public" or reference.digest is None:
-        raise EvidenceBroken(f"{name} is confidential: it was not paid for and cannot be published.")
-    if reference.release != release.name:
-        raise EvidenceBroken(f'{name} belongs to another release than "{release.name}" and cannot be published with it.')
-    path = home.staging / reference.release / reference.stage / f"{reference.id}.parquet"
-    with disk_faults(path):
-        content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != reference.digest:
-        raise EvidenceBroken(f"{name} is not what was sealed. Run the release again.")
-    return content
-
-
 def contents(
-    home: Home, release: Release, plan: Plan, tables: dict[str, bytes], proof: LedgerProof, seeds: Seeds | None
-) -> dict[str, bytes]:
-    """Every file of the bundle, the manifest and its signature last."""
+    home: Home,
+    release: Release,
+    plan: Plan,
+    tables: Mapping[str, Path],
+    proof: LedgerProof,
+    seeds: Seeds | None,
+    room: Path,
+) -> dict[str, bundle.Content]:
+    """Every file of the bundle, the manifest and its signature last. Records in other formats are written into `room`."""
     key = signing_key(home)
-    files = {f"{stage}.parquet": content for stage, content in tables.items()}
+    files: dict[str, bundle.Content] = {f"{stage}.parquet": path for stage, path in tables.items()}
     for form in map(FORMATS.named, release.spec.formats):
-        sets = (f"synthetic-{number}" for number in range(1, plan.sets + 1))
-        files |= {f"{stage}{form.suffix}": form.write(tables[stage]) for stage in sets}
-    files[bundle.DOMAIN] = bundle.domain_bytes(release.domain)
+        for stage in bundle.record_stages(plan.sets, plan.at_most is not None) if form.name != SEALED else ():
+            with (room / f"{stage}{form.suffix}").open("xb") as file:
+                form.write_into(file, tables[stage])
+            files[f"{stage}{form.suffix}"] = Path(file.name)
+    files[bundle.DOMAIN] = said = bundle.domain_bytes(release.domain)
     files[bundle.PLAN] = bundle.plan_bytes(plan)
     files[bundle.PUBLIC_KEY] = bundle.public_pem(key)
     analyses = analyses_of(plan, release.domain, tables)
     view = view_of(plan, release.domain, tables)
     files[bundle.SBOM] = bill_of_materials()
-    domain = bundle.read_domain(files[bundle.DOMAIN])  # as whoever makes this again will read it
-    files |= told(_manifest(release, plan, files, proof, analyses, seeds), plan, domain, view)
-    manifest = _manifest(release, plan, files, proof, analyses, seeds)
-    files[bundle.MANIFEST] = bundle.manifest_bytes(manifest)
-    files[bundle.SIGNATURE] = bundle.signature_of(key, files[bundle.MANIFEST])
-    files[STATEMENT] = envelope_of(key, statement_of(manifest, files[bundle.MANIFEST]))
+    domain = bundle.read_domain(said)  # as whoever makes this again will read it
+    facts = {name: bundle.facts_of(content) for name, content in files.items()}
+    telling = told(_manifest(release, plan, facts, proof, analyses, seeds), plan, domain, view)
+    facts |= {name: bundle.facts_of(content) for name, content in telling.items()}
+    files |= telling
+    manifest = _manifest(release, plan, facts, proof, analyses, seeds)
+    files[bundle.MANIFEST] = signed = bundle.manifest_bytes(manifest)
+    files[bundle.SIGNATURE] = bundle.signature_of(key, signed)
+    files[STATEMENT] = envelope_of(key, statement_of(manifest, signed))
     history = history_of(open_ledger(home))
     return files | ({bundle.KEY_HISTORY: history.document} if history else {})
 
@@ -158,7 +147,7 @@ def contents(
 def _manifest(
     release: Release,
     plan: Plan,
-    files: dict[str, bytes],
+    facts: Mapping[str, FileFacts],
     proof: LedgerProof,
     analyses: tuple[AnalysisResult, ...],
     seeds: Seeds | None,
@@ -182,7 +171,7 @@ def _manifest(
         spec_hash=plan.spec_hash,
         ledger=proof,
         code=code_facts(),
-        files={name: bundle.facts_of(content) for name, content in files.items()},
+        files=dict(facts),
     )
 
 
@@ -196,13 +185,14 @@ def _beside(final: Path) -> list[Path]:
     return sorted(final.parent.glob(f".{final.name}.tmp-*"))
 
 
-def _build(home: Home, final: Path, files: dict[str, bytes]) -> Path:
+def _build(home: Home, final: Path, made: Callable[[Path], Mapping[str, bundle.Content]]) -> Path:
     for left in _beside(final):
         shutil.rmtree(left)
     building = Path(tempfile.mkdtemp(prefix=f".{final.name}.tmp-", dir=home.public))
     try:
-        for name, content in files.items():
-            bundle.write_durably(building / name, content)
+        with tempfile.TemporaryDirectory(prefix="records-", dir=building) as room:
+            for name, content in made(Path(room)).items():
+                bundle.write_durably(building / name, content)
         _must_verify(home, building)
         sync_folder(building)
         sync_folder(home.public)

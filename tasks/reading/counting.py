@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,35 +12,59 @@ from schemas.errors import DataInvalid
 from schemas.expectations import wanted_columns
 from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import unpacked
-from tasks.reading.persons_sql import bounded_cells, prepare
-from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query
+from tasks.reading.persons_sql import bounded_cells, prepare, whole_units
+from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
 
 
 def count_cells(path: str | DatabaseSource, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
-    """How many records each occupied cell holds, within the bound on rows per person; `key` draws the lots of `excess: drop`.
+    """How many records, or units of weight, each occupied cell holds, within the bounds on rows per person and weights.
+
+    `key` draws the lots of `excess: drop`, and those by which weights are rounded.
 
     DuckDB spills into `scratch`, which must be confidential.
     """
+    return Counts.from_table(domain, pa.concat_tables(counted(path, domain, scratch, key)))
+
+
+def counted(path: str | DatabaseSource, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Iterator[pa.Table]:
+    """The same as a table, block by block: however many cells there are, DuckDB's bound and one block are held."""
     source = open_source(path, domain)
     must_be_readable(source, domain)
     return counts_of(bounded_cells(source, domain), source, domain, scratch, key)
 
 
-def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
-    """The counts of packed cells, in the order of their codes."""
+def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Iterator[pa.Table]:
+    """The counts of packed cells, in the order of their codes; at least one block."""
     columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
-    sql = f"SELECT {columns}, n FROM ({cells} ORDER BY ALL)"  # sorted words, sorted codes
-    found = answer(sql, source, domain, scratch, key)
-    counts = Counts.from_table(domain, pa.Table.from_arrays(found.columns, schema=tables.cells(domain)))
-    if not _fits(counts, domain):
-        raise DataInvalid(UNFIT)
-    return counts
+    sql = f"SELECT {columns}, n FROM ({whole_units(cells, domain)} ORDER BY ALL)"  # sorted words, sorted codes
+    schema, some = tables.cells(domain), False
+    for found in _answers(sql, source, domain, scratch, key):
+        block = pa.Table.from_arrays(found.columns, schema=schema)
+        if not _fits(Counts.from_table(domain, block), domain):
+            raise DataInvalid(UNFIT)
+        yield block
+        some = True
+    if not some:
+        yield schema.empty_table()
+
+
+def _answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes) -> Iterator[pa.Table]:
+    """What DuckDB answers about records that were validated, in blocks: if it cannot, they have changed since."""
+    try:
+        with connect(source, scratch) as connection:
+            prepare(connection, domain, key)
+            yield from query_in_blocks(connection, sql, BLOCK)
+            return
+    except ReadingFailed:
+        pass  # raised below: neither cause nor context
+    raise DataInvalid(UNFIT)
 
 
 def answer(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> pa.Table:

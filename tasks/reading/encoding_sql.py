@@ -17,6 +17,7 @@ from schemas.tables import code_type
 from tasks.reading.locked_down import literal
 from tasks.reading.sources import Source
 from tasks.reading.values_sql import Column, double, means_missing, value_of
+from tasks.reading.weights_sql import weighed_rows, weight_column
 
 PROBLEMS = ("missing", "unreadable", "outside")  # as many codes as schemas/tables.py leaves room for
 _SQL = {pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.int32(): "INTEGER"}
@@ -34,8 +35,22 @@ def category_types(domain: Domain) -> list[str]:
 
 def keyed_rows(source: Source, domain: Domain) -> str:
     """Every record with what it is grouped by, q0, q1, …: the value itself where few are expected, otherwise its code."""
+    return _keyed(source.relation(), source, domain)
+
+
+def counted_rows(source: Source, domain: Domain) -> str:
+    """Keyed rows with their units, where records have weights."""
+    return _keyed(weighed_rows(judged_rows(source, domain), domain), source, domain)
+
+
+def judged_rows(source: Source, domain: Domain) -> str:
+    """Every record with its weight as read and, as the code of one bin, what is wrong with it; or as it is, without weights."""
+    return _coded(source.relation(), [weight_column(source, domain)], "p") if domain.weight else source.relation()
+
+
+def _keyed(rows: str, source: Source, domain: Domain) -> str:
     columns = _columns(source, domain)
-    rows = _coded(source.relation(), [column for column in columns if not column.is_late], "q")
+    rows = _coded(rows, [column for column in columns if not column.is_late], "q")
     late = ", ".join(f"{column.raw} AS q{column.j}" for column in columns if column.is_late)
     return f"(SELECT *, {late} FROM {rows})" if late else rows
 
@@ -52,9 +67,9 @@ def keys(domain: Domain) -> str:
     return ", ".join(f"q{j}" for j in range(len(domain.attributes)))
 
 
-def cells_sql(keyed: str, source: Source, domain: Domain) -> str:
-    """Occupied cells of keyed rows, their codes packed into b0, b1, …, each with its number n of records."""
-    distinct = f"(SELECT {keys(domain)}, count(*) AS records FROM {keyed} GROUP BY ALL)"
+def cells_sql(keyed: str, source: Source, domain: Domain, what: str = "count(*)") -> str:
+    """Occupied cells of keyed rows, their codes packed into b0, b1, …, each with n, its records or `what` is counted."""
+    distinct = f"(SELECT {keys(domain)}, {what} AS records FROM {keyed} GROUP BY ALL)"
     return packed_cells(coded_rows(distinct, source, domain), domain)
 
 

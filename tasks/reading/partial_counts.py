@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.spec.database import DatabaseSource
 from schemas.spec.release import Release
-from steps_engine.domain.counting import Counts
 from tasks.reading.counting import answer, counts_of, must_be_readable
 from tasks.reading.encoding_sql import words
 from tasks.reading.persons_sql import bounded_cells
@@ -30,9 +30,9 @@ def shares_of_source(release: Release) -> list[tuple[str, ...]]:
     """The source's files, in shares that can be counted apart.
 
     Whether a person's records keep the bound depends on all of that person's, in whichever files: where a column names
-    the person there is one share. A database is asked once: there is no file to share.
+    the person there is one share. A database is asked once, and linked tables are joined: there is no file to share.
     """
-    if isinstance(release.source, DatabaseSource):
+    if release.domain.tables is not None or isinstance(release.source, DatabaseSource):
         return []
     files = open_source(release.source, release.domain).files
     parts = 1 if release.domain.unit.column is not None else min(MOST_PARTS, len(files))
@@ -57,10 +57,10 @@ def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) 
         keep(file, final)
 
 
-def add_up(release: Release, parts: Sequence[str], scratch: Path) -> Counts:
-    """The sum of the parts' cells: what one pass over all files would have counted."""
+def add_up(release: Release, parts: Sequence[str], scratch: Path, key: bytes) -> Iterator[pa.Table]:
+    """The sum of the parts' cells, block by block: what one pass over all files would have counted."""
     source, domain = open_files(tuple(parts), str(release.source)), release.domain
     packed = len(words(domain))
     columns = ", ".join(f"c{i} AS b{i}" for i in range(packed))
     cells = f"SELECT {columns}, sum(c{packed})::BIGINT AS n FROM {source.relation()} GROUP BY ALL"
-    return counts_of(cells, source, domain, scratch)
+    return counts_of(cells, source, domain, scratch, key)

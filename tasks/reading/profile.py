@@ -15,9 +15,19 @@ import duckdb
 import pandas as pd
 
 from schemas import expectations
-from schemas.spec.attributes import Named
+from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
-from tasks.reading.encoding_sql import PROBLEMS, breaks, category_types, cells_sql, coded_rows, keyed_rows, person_of, unpacked
+from tasks.reading.encoding_sql import (
+    PROBLEMS,
+    breaks,
+    category_types,
+    cells_sql,
+    coded_rows,
+    judged_rows,
+    keyed_rows,
+    person_of,
+    unpacked,
+)
 from tasks.reading.sources import Source, query
 
 EXAMPLES = 10
@@ -71,13 +81,29 @@ def contents(connection: duckdb.DuckDBPyConnection, source: Source, domain: Doma
     profile = Profile({expectations.BROKEN: [0], expectations.ROWS: [rows]}, {("", "rows"): Finding(rows)})
     for j in range(len(domain.attributes)):
         profile |= _column(connection, source, domain, j)
-    return profile | _rules(connection, domain) | _people(connection, source, domain)
+    return profile | _rules(connection, domain) | _people(connection, source, domain) | _weights(connection, source, domain)
 
 
 def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain, j: int) -> Profile:
     """Distinct values of one column: a bin's first value stands for its bin, and for what is outside its extremes."""
-    attribute = domain.attributes[j]
     sql = f"SELECT {unpacked(domain)[j]} AS code, sum(n)::BIGINT AS n FROM cells GROUP BY 1 ORDER BY n DESC, code"
+    coded = coded_rows(keyed_rows(source, domain), source, domain)
+    return _values(connection, source, domain.attributes[j], sql, f"{coded} WHERE k{j}", f"v{j}")
+
+
+def _weights(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain) -> Profile:
+    """The column of weights, as one of numbers in one bin."""
+    if domain.weight is None:
+        return Profile()
+    j, judged = len(domain.names), judged_rows(source, domain)
+    sql = f"SELECT p{j} AS code, count(*) AS n FROM {judged} GROUP BY 1 ORDER BY n DESC, code"
+    return _values(connection, source, domain.weight.attribute, sql, f"{judged} WHERE p{j}", f"v{j}")
+
+
+def _values(
+    connection: duckdb.DuckDBPyConnection, source: Source, attribute: Attribute, sql: str, of_code: str, value: str
+) -> Profile:
+    """What stands in a column, by the query for its codes; `of_code` begins one for the rows of a code."""
     rows = {row["code"]: row["n"] for row in query(connection, sql).to_pylist()}
     stands_for = attribute.categories if isinstance(attribute, Named) else attribute.layout.low.tolist()
     usual = [code for code in rows if code < attribute.size][:EXAMPLES]
@@ -86,7 +112,8 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     findings = {}
     for i, problem in enumerate(PROBLEMS):
         if attribute.size + i in rows:
-            some, extremes = _look(connection, source, domain, j, attribute.size + i)
+            column = f"c{source.names.index(attribute.name)}"
+            some, extremes = _look(connection, column, value, f"{of_code} = {attribute.size + i}")
             findings[attribute.name, problem] = Finding(rows[attribute.size + i], some)
             values += {"missing": [None], "unreadable": [], "outside": extremes}[problem]
     unreadable = findings.get((attribute.name, "unreadable"), Finding(0)).rows
@@ -94,16 +121,12 @@ def _column(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     return Profile({attribute.name: values} | read, findings)
 
 
-def _look(
-    connection: duckdb.DuckDBPyConnection, source: Source, domain: Domain, j: int, code: int
-) -> tuple[tuple[str, ...], list[Any]]:
+def _look(connection: duckdb.DuckDBPyConnection, column: str, value: str, rows: str) -> tuple[tuple[str, ...], list[Any]]:
     """The most frequent values with a problem, as they stand in the files, and the extremes of all of them."""
-    column = f"c{source.names.index(domain.attributes[j].name)}"
     sql = (
         f"SELECT CAST({column} AS VARCHAR) AS value, count(*) AS n, count(*) OVER () AS kinds, "
-        f"min(min(v{j})) OVER () AS low, max(max(v{j})) OVER () AS high "
-        f"FROM {coded_rows(keyed_rows(source, domain), source, domain)} WHERE k{j} = {code} "
-        f"GROUP BY value ORDER BY n DESC, value LIMIT {EXAMPLES}"
+        f"min(min({value})) OVER () AS low, max(max({value})) OVER () AS high "
+        f"FROM {rows} GROUP BY value ORDER BY n DESC, value LIMIT {EXAMPLES}"
     )
     found = query(connection, sql).to_pylist()
     some = [f"{_short(row['value'])} ({row['n']:,}×)" for row in found]

@@ -9,11 +9,12 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -28,6 +29,8 @@ from tasks.reading.locked_down import LOCKED_DOWN, MEMORY, literal, lock
 from tasks.reading.partitions import as_written, keys_of, partitioned
 from tasks.reading.places import files_at
 from tasks.stores.files import disk_faults
+
+T = TypeVar("T")
 
 LOCK = ".lock"
 _UNPACKED = "unpacked_records"
@@ -189,14 +192,36 @@ def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection
 
 
 def query(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[str] = ()) -> pa.Table:
-    """The answer as an Arrow table. DuckDB's error texts quote records, so none of them leaves, not even as a context."""
+    """The answer as an Arrow table."""
+    return _answered(lambda: connection.execute(sql, values).to_arrow_table())
+
+
+def query_in_blocks(connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Iterator[pa.Table]:
+    """The answer in blocks of so many rows, the last one aside; DuckDB makes each when it is asked for."""
+    reader = iter(_answered(lambda: connection.execute(sql).to_arrow_reader(rows)))
+    held, count = list[pa.RecordBatch](), 0
+    while True:
+        batch = _answered(lambda: next(reader, None))
+        if batch is not None:
+            held.append(batch)
+            count += len(batch)
+        if count >= rows or (batch is None and count):
+            whole = pa.Table.from_batches(held)
+            yield whole.slice(0, rows)
+            held, count = whole.slice(rows).to_batches(), max(0, count - rows)
+        if batch is None and not count:
+            return
+
+
+def _answered(ask: Callable[[], T]) -> T:
+    """DuckDB's error texts quote records, so none of them leaves, not even as a context; nor as Arrow passes them on."""
     try:
-        return connection.execute(sql, values).to_arrow_table()
+        return ask()
     except duckdb.InterruptException:
         raise KeyboardInterrupt from None
-    except duckdb.Error as error:
-        words, is_fault = str(error), isinstance(error, duckdb.OutOfMemoryException) or "No space left" in str(error)
-    if is_fault:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        words, is_memory = str(error), isinstance(error, duckdb.OutOfMemoryException | pa.ArrowMemoryError)
+    if is_memory or "Out of Memory" in words or "No space left" in words:
         raise InfrastructureFault(f"reading the source needs more than {MEMORY} of memory and the space left for spilling.")
     raise ReadingFailed(words)
 

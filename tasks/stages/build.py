@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from schemas.spec.release import Release
-from steps_engine.domain.counting import Counts
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
+from tasks.stages.cells import stored_counts
 from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
 from tasks.stages.references import CellsReference, PlanReference, StructureReference
@@ -23,7 +23,7 @@ def build_tree(
     if found := store.find(release.name, "tree", planned.structure_is_drawn):
         return StructureReference(found)
     method = method_of(planned)
-    counts = Counts.from_table(release.domain, store.read(cells)) if planned.structure_is_drawn else None
+    counts = stored_counts(store, cells, release.domain) if planned.structure_is_drawn else None
     tree = method.build(release.domain, planned, counts, SystemRandomness())
     schema, drawn = method.schemas(planned)["tree"], planned.structure_is_drawn
     return StructureReference(store.write(release.name, "tree", tree, schema, "public", drawn))

@@ -9,7 +9,7 @@ from typing import Any, final
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Approval, Release
-from steps_engine.domain.counting import Counts
+from tasks.stages.cells import stored_counts
 from tasks.stages.discretize import fingerprint
 from tasks.stages.plan import load_plan
 from tasks.stages.references import CellsReference, PlanReference
@@ -91,7 +91,7 @@ def charge(home: Home, release: Release, plan: PlanReference, cells: CellsRefere
     must_be_ours(home, store.ledger)
     make_keys(home)  # whoever cannot sign does not pay
     planned = load_plan(store, plan)
-    counts = Counts.from_table(release.domain, store.read(cells))
+    counts = stored_counts(store, cells, release.domain)
     found = fingerprint(counts, release.domain, secret_key(home, "fingerprint"))
     try:
         must_be_signable(home, release)

@@ -19,18 +19,19 @@ from schemas.expectations import wanted_columns
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain, load_domain
 from steps_engine.domain.encoding import PUBLIC_KEY
-from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.coded import Coded, coded
 from steps_engine.evaluation.combining import Sets
 from steps_engine.evaluation.comparison import compare
 from steps_engine.evaluation.measures import Options
-from steps_engine.evaluation.regression import MODELS, Kind, Model, variables
+from steps_engine.evaluation.regression import MODELS, Kind, Model, effective_weights, variables
 from steps_engine.evaluation.report import Evaluation, evaluate
 from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import render_evaluation
 from tasks.reading.counting import count_cells
-from tasks.reading.encoding_sql import coded_rows, keyed_rows
+from tasks.reading.encoding_sql import coded_rows, counted_rows
 from tasks.reading.persons_sql import kept_rows, prepare
 from tasks.reading.sources import connect, open_source, query
+from tasks.reading.weights_sql import UNITS
 from tasks.stages.evaluate import of_synthetic
 
 
@@ -77,8 +78,9 @@ def compare_files(
     first, *others = (_coded(file) for file in files)
     fitted = None
     if regression:
-        reference, *frames = (_frame(file, names) for file in files)
-        fitted = compare(regression.model, reference, frames, regression.sets)
+        (reference, weight), *frames = (_frame(file, names) for file in files)
+        rows = [frame for frame, _ in frames]
+        fitted = compare(regression.model, reference, rows, regression.sets, weight=weight, inflation=known.inflation)
     found = evaluate(first, others, SystemRandomness(), options, fitted)
     if page is not None:
         _write(page, found, known.name)
@@ -102,7 +104,7 @@ def _coded(file: Records) -> Coded:
             counts = None
     if counts is None or not len(counts.count):
         raise DataInvalid(f"{file.source} does not fit the domain: its categories, bounds or rules differ, or it has no rows.")
-    return Coded(file.domain.names, file.domain.sizes, counts.codes, counts.count)
+    return coded(file.domain, counts.codes, counts.count)
 
 
 def _must_have_columns(file: Records) -> None:
@@ -112,8 +114,11 @@ def _must_have_columns(file: Records) -> None:
         raise SpecError(f"{file.source} does not have the domain's columns: missing {missing}; not expected {extra}.")
 
 
-def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
-    """Attributes of a file that was coded before, so that every value can be read: numbers, or the domain's categories."""
+def _frame(file: Records, names: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray | None]:
+    """Attributes of a file that was coded before, so that every value can be read: numbers, or the domain's categories.
+
+    With them the weights of the rows, as far as they have any.
+    """
     source, domain = open_source(file.source, file.domain), file.domain
     places = [domain.index(name) for name in names]
     attributes = [domain.attributes[j] for j in places]
@@ -125,12 +130,15 @@ def _frame(file: Records, names: Sequence[str]) -> pd.DataFrame:
     columns = ", ".join(f"{value} AS a{j}" for j, value in enumerate(values))
     # The records that were counted: of each person at most rows_per_person where the rest is dropped.
     dropping = domain.unit.excess == "drop"
-    every = coded_rows(keyed_rows(source, domain), source, domain)
+    every = coded_rows(counted_rows(source, domain), source, domain)
+    columns += f", {UNITS}" if domain.weight else ""
     rows = kept_rows(source, domain, columns, values) if dropping else f"(SELECT {columns} FROM {every})"
     with tempfile.TemporaryDirectory() as scratch, connect(source, Path(scratch)) as connection:
         prepare(connection, domain, PUBLIC_KEY)
         table = query(connection, f"FROM {rows}")
-    return pd.DataFrame({a.name: _column(found, a) for a, found in zip(attributes, table.columns, strict=True)})
+    weight = effective_weights(table[UNITS].to_numpy().astype(float)) if domain.weight else None
+    frame = {a.name: _column(found, a) for a, found in zip(attributes, table.columns[: len(attributes)], strict=True)}
+    return pd.DataFrame(frame), weight
 
 
 def _column(found: pa.ChunkedArray, attribute: Attribute) -> pd.Categorical[Any] | np.ndarray:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from schemas import tables
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
-from tasks.reading.counting import count_cells
+from tasks.reading.counting import counted
+from tasks.reading.linked import count_linked
 from tasks.reading.partial_counts import add_up
 from tasks.stages.references import CellsReference
 from tasks.stores.artifacts import Store
@@ -25,27 +27,43 @@ from tasks.stores.keys import secret_key
 def discretize(home: Home, release: Release) -> CellsReference:
     """Count the records' cells and keep them, confidential, until the release is evaluated."""
     scratch = private_folder(home.confidential / release.name)
-    return _keep(home, release, count_cells(release.source, release.domain, scratch, secret_key(home, "excess")))
+    if release.domain.tables is not None:
+        counts = count_linked(release.sources, release.domain, scratch)
+        return _keep(home, release, iter([counts.to_table(release.domain)]))
+    return _keep(home, release, counted(release.source, release.domain, scratch, secret_key(home, "excess")))
 
 
 def discretize_parts(home: Home, release: Release, parts: Sequence[str]) -> CellsReference:
     """Add up what workers counted and keep it, as one pass over all files would."""
-    return _keep(home, release, add_up(release, parts, private_folder(home.confidential / release.name)))
+    scratch = private_folder(home.confidential / release.name)
+    return _keep(home, release, add_up(release, parts, scratch, secret_key(home, "excess")))
 
 
-def _keep(home: Home, release: Release, counts: Counts) -> CellsReference:
-    table = counts.to_table(release.domain)
-    return CellsReference(Store(home).write(release.name, "cells", table, tables.cells(release.domain), "confidential"))
+def _keep(home: Home, release: Release, blocks: Iterator[pa.Table]) -> CellsReference:
+    return CellsReference(Store(home).write(release.name, "cells", blocks, tables.cells(release.domain), "confidential"))
 
 
 def fingerprint(counts: Counts, domain: Domain, key: bytes) -> str:
     """Keyed hash of the occupied cells in order: the same for any order of rows and any split into files."""
-    order = slice(None) if _in_order(counts.codes) else np.lexsort(counts.codes.T[::-1])
-    digest = hmac.new(key, json.dumps([domain.names, domain.sizes]).encode(), hashlib.sha256)
-    for column in counts.codes.T:
-        digest.update(np.ascontiguousarray(column[order], dtype="<i4").data)
-    digest.update(np.ascontiguousarray(counts.count[order], dtype="<i8").data)
+    if not all(map(_in_order, _overlapping(counts))):
+        order = np.lexsort(counts.codes.T[::-1])
+        counts = Counts(counts.codes[order], counts.count[order])
+    digest = hmac.new(key, json.dumps([domain.counted.names, domain.counted.sizes]).encode(), hashlib.sha256)
+    widths = ["<i4"] * len(domain.counted.names) + ["<i8"]
+    for column, width in zip(counts.columns(), widths, strict=True):
+        for piece in column:
+            digest.update(np.ascontiguousarray(piece, dtype=width).data)
     return digest.hexdigest()
+
+
+def _overlapping(counts: Counts) -> Iterator[np.ndarray]:
+    """The codes of each block, after the last ones of the block before."""
+    last: np.ndarray | None = None
+    for block in counts.blocks():
+        yield block.codes if last is None else np.concatenate([last, block.codes[:1]])
+        if last is not None:
+            yield block.codes
+        last = block.codes[-1:]
 
 
 def _in_order(codes: np.ndarray) -> bool:

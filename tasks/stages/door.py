@@ -12,7 +12,7 @@ from schemas.spec.release import Release
 from schemas.supplied import load_supplied, suite_of
 from steps_engine.accounting.mechanisms import COUNTS
 from steps_engine.accounting.plans import allowance_of, promise_of
-from tasks.reading.fitting import Look, look_at
+from tasks.reading.fitting import Look, look_at_release
 from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
@@ -38,9 +38,9 @@ def look_first(home: Home, release: Release) -> Look | None:
 
 def look_at_source(release: Release) -> Look:
     """Refuses a source whose files or columns cannot be the domain's, and a supplier's expectations that cannot be run."""
-    seen = look_at(release.source, release.domain)
+    seen = look_at_release(release)
     if seen.problems:
-        raise DataInvalid(f"source {release.source}: {'; '.join(seen.problems)}. No record was read.")
+        raise DataInvalid(f"source {' and '.join(map(str, release.sources))}: {'; '.join(seen.problems)}. No record was read.")
     if release.expectations:
         suite_of(load_supplied(release.expectations, release.domain), release.expectations)
     return seen

@@ -7,25 +7,31 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from schemas import tables
-from schemas.errors import SpecError, StepsError
+from schemas.errors import EvidenceBroken, SpecError, StepsError
 from schemas.spec.domain import Domain
 from schemas.spec.release import EvaluationSpec, Release
-from steps_engine.domain.counting import Counts
-from steps_engine.domain.encoding import encode
+from steps_engine.domain.blocks import Blocks, blocks_of
+from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.domain.linked import parted
+from steps_engine.domain.linked_records import member_table
+from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.classifiers import resolve
-from steps_engine.evaluation.coded import Coded, sample
+from steps_engine.evaluation.coded import Coded, coded, some_of, taken_of
 from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.report import evaluate as measure
-from steps_engine.noise import SystemRandomness, permutation
+from steps_engine.noise import SystemRandomness
 from tasks.publishing.evaluation_page import WARNING, render_evaluation
+from tasks.stages.cells import stored_counts
 from tasks.stages.references import CellsReference, SetReference
-from tasks.stores.artifacts import Store
+from tasks.stores.artifacts import Reference, Store
 from tasks.stores.files import private_folder
 from tasks.stores.home import Home, evaluation_page
 from tasks.stores.releases import TAKEN_BACK
 
+MEMBERS_PAGE = "evaluation-members.html"  # of linked tables: members beside their household's columns
 MOST_VALUES = 2 * 10**7  # rows × attributes that are compared; of larger tables a sample of the rows
 
 
@@ -44,22 +50,74 @@ def _evaluate(home: Home, release: Release, cells: CellsReference, sets: Sequenc
     if store.ledger.state(release.name) in {"evaluated"} | TAKEN_BACK:
         return
     if store.find(release.name, "evaluation", drawn=False) is None:
-        domain, counts = release.domain, Counts.from_table(release.domain, store.read(cells))
-        rows = MOST_VALUES // len(domain.names)
-        original = sample(Coded(domain.names, domain.sizes, counts.codes, counts.count), rows, SystemRandomness())
-        codes = (encode(_some(store.read(each), rows).to_pandas(), of_synthetic(domain)) for each in sets)
-        synthetic = [Coded(domain.names, domain.sizes, each) for each in codes]
-        page, table = _compared(original, synthetic, release)
-        _write_page(evaluation_page(home, release.name), page)
+        counts, path = stored_counts(store, cells, release.domain), evaluation_page(home, release.name)
+        if release.domain.tables is None:
+            page, table = _compared_in(release.domain, counts, [store.open(each) for each in sets], release)
+        else:
+            page, table = _compared_linked(store, release, counts, sets, path.with_name(MEMBERS_PAGE))
+        _write_page(path, page)
         store.write(release.name, "evaluation", table, tables.EVALUATION, "confidential", drawn=False)
     store.ledger.evaluated(release.name)
 
 
-def _some(records: pa.Table, rows: int) -> pa.Table:
-    """A random choice of so many records, where there are more."""
-    if records.num_rows <= rows:
-        return records
-    return records.take(np.sort(permutation(records.num_rows, SystemRandomness())[:rows]))
+def _compared_linked(
+    store: Store, release: Release, counts: Counts, sets: Sequence[SetReference], beside: Path
+) -> tuple[str, pa.Table]:
+    """Household rows; and on a page beside theirs the other members with their household's columns."""
+    domain, records = release.domain, [store.read(each) for each in sets]
+    households, members = parted(domain, counts)
+    page, table = _compared_in(domain, households, records, release)
+    persons = [store.read(_person_table(store, release, number)) for number in range(1, len(sets) + 1)]
+    flat = [member_table(domain, *each) for each in zip(records, persons, strict=True)]
+    of_members, figures = _compared_in(domain.counted, members, flat, release)
+    _write_page(beside, of_members)
+    return page, pa.concat_tables([table, _of_members(figures)])
+
+
+def _compared_in(
+    domain: Domain, counts: Counts, records: Sequence[pa.Table | Blocks], release: Release
+) -> tuple[str, pa.Table]:
+    """Page and figures of one flat table against its synthetic sets."""
+    rows = MOST_VALUES // len(domain.names)
+    original = some_original(counts, domain, rows)
+    return _compared(original, [some_synthetic(each, domain, rows) for each in records], release)
+
+
+def some_original(counts: Counts, domain: Domain, rows: int) -> Coded:
+    """A random choice of so many records, where there are more; no more than a block of cells and these are held."""
+    chosen = some_of(sum(int(block.count.sum()) for block in counts.blocks()), rows, SystemRandomness())
+    codes, weights, first = [no_codes(0, domain.sizes)], [np.zeros(0, dtype=np.int64)], 0
+    for block in counts.blocks():
+        last = first + int(block.count.sum())
+        here = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, last)]
+        taken, weight = taken_of(block.count, here - first)
+        codes.append(block.codes[taken])
+        weights.append(weight)
+        first = last
+    return coded(domain, np.concatenate(codes), np.concatenate(weights))
+
+
+def some_synthetic(records: pa.Table | Blocks, domain: Domain, rows: int) -> Coded:
+    """The same of a synthetic set."""
+    chosen, first, codes = some_of(records.num_rows, rows, SystemRandomness()), 0, [no_codes(0, domain.sizes)]
+    for block in blocks_of(records, domain.names):
+        here = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, first + len(block))]
+        codes.append(codes_of(block.take(here - first), domain).astype(codes[0].dtype))
+        first += len(block)
+    return coded(domain, np.concatenate(codes))
+
+
+def _person_table(store: Store, release: Release, number: int) -> Reference:
+    found = store.find(release.name, f"{tables.PERSON}-{number}", drawn=False)
+    if found is None:
+        raise EvidenceBroken(f'persons of set {number} of release "{release.name}" are gone. Restore them from a backup.')
+    return found
+
+
+def _of_members(figures: pa.Table) -> pa.Table:
+    """Named apart from those of household rows."""
+    named = pc.binary_join_element_wise(f"{tables.PERSON}: ", figures["measure"], "")
+    return figures.set_column(0, figures.schema.field(0), named)
 
 
 def of_synthetic(domain: Domain) -> Domain:

@@ -35,5 +35,6 @@ def find_finished(home: Home, release: Release, plan: PlanReference) -> Finished
     must_not_be_undone(release.name, history)
     if state_of(history) not in FINISHED:
         return None
-    found = (store.find(release.name, stage) for stage in table_stages(load_plan(store, plan).sets))
+    stages = table_stages(load_plan(store, plan).sets, release.domain.tables is not None)
+    found = (store.find(release.name, stage) for stage in stages)
     return Finished(tuple(reference for reference in found if reference is not None), attempt_of(history))

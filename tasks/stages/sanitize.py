@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from schemas.spec.release import Release
-from steps_engine.domain.counting import Counts
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
+from tasks.stages.cells import stored_counts
 from tasks.stages.charge import ChargedPlan
 from tasks.stages.plan import load_plan
 from tasks.stages.references import CellsReference, NoisyReference, PlanReference, StructureReference
@@ -28,7 +28,7 @@ def sanitize(
     if found := store.find(release.name, "noisy-counts"):
         return NoisyReference(found)
     method = method_of(planned)
-    counts = Counts.from_table(release.domain, store.read(cells))
+    counts = stored_counts(store, cells, release.domain)
     noisy = method.sanitize(release.domain, planned, counts, store.read(tree), SystemRandomness())
     schema = method.schemas(planned)["noisy-counts"]
     return NoisyReference(store.write(release.name, "noisy-counts", noisy, schema, "public"))

@@ -1,17 +1,33 @@
-"""Synthesize: counts become records, one table per set. Reads nothing confidential."""
+"""Synthesize: counts become records, one table per set, block by block. Reads nothing confidential."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from schemas import tables
+from schemas.errors import EvidenceBroken
 from schemas.spec.release import Release
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.methods.after_noise import Drawn
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
+from tasks import progress
+from tasks.reading.sources import short_lived
 from tasks.stages.plan import load_plan
 from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, SetReference, StructureReference
 from tasks.stages.seeds import seeds_of
 from tasks.stores.artifacts import Store
+from tasks.stores.files import keep, private_folder, temporary
 from tasks.stores.home import Home
+from tasks.tables_on_disk import write_blocks
+
+MOST_PARTS = 32  # of a set, each made by one worker
 
 
 def synthesize(
@@ -41,12 +57,116 @@ def synthesize_set(
     number: int,
 ) -> SetReference:
     """Make the records of one set, or find them: of two who make it at the same time, one is heard."""
-    store, name = Store(home), f"synthetic-{number}"
-    if found := store.find(release.name, name, drawn=False):
-        return SetReference(found)
+    store = Store(home)
+    if found := _found(store, release, number):
+        return found
+    blocks = _blocks(store, release, plan, tree, noisy, consistent, number)
+    if release.domain.tables is not None:
+        blocks = [_linked(store, release, plan, tree, noisy, consistent, together(blocks), number)]
+    made = progress.told(((block.make, block.rows) for block in blocks), sum(block.rows for block in blocks))
+    return _keep(store, release, number, made)
+
+
+def parts_of(home: Home, release: Release, plan: PlanReference) -> int:
+    """In how many parts workers make a set: about as many as it has blocks; 1 where it is expected to be a single one."""
+    rows = release.domain.expected_units or 0
+    is_shared = getattr(method_of(load_plan(Store(home), plan)), "blocks_apart", False)
+    return min(MOST_PARTS, -(-rows // BLOCK)) if is_shared and rows > BLOCK else 1
+
+
+@contextmanager
+def room_for_sets(home: Home, release: Release, parts: int, numbers: Sequence[int]) -> Iterator[list[tuple[int, int, str]]]:
+    """Of every set and part where it goes: gone afterwards, and after a crash when the sets are next made."""
+    with short_lived(private_folder(home.staging / release.name), "parts") as folder:
+        yield [(number, part, str(folder / f"{number}-{part}.parquet")) for number in numbers for part in range(parts)]
+
+
+def make_part(
+    home: Home,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+    parts: int,
+    part: tuple[int, int, str],
+) -> None:
+    """Make every so many-th block of a set, from one on; done twice, it gives the same."""
+    (number, first, path), store = part, Store(home)
+    if _found(store, release, number):
+        return
+    blocks = _blocks(store, release, plan, tree, noisy, consistent, number)[first::parts]
+    with temporary(Path(path).parent) as file:
+        write_blocks(file, (block.make() for block in blocks), tables.records(release.domain), f"part {first + 1}")
+        keep(file, Path(path))
+
+
+def join_parts(home: Home, release: Release, number: int, parts: Sequence[str]) -> SetReference:
+    """A set from its parts, block after block: the same file as one process would have made."""
+    store = Store(home)
+    return _found(store, release, number) or _keep(store, release, number, _in_turn(parts))
+
+
+def _in_turn(parts: Sequence[str]) -> Iterator[pa.Table]:
+    """The first block of every part, then the second …"""
+    groups = [pq.read_metadata(path).num_row_groups for path in parts]
+    for place in range(max(groups)):
+        for path in (path for path, number in zip(parts, groups, strict=True) if place < number):
+            with pq.ParquetFile(path) as file:
+                yield file.read_row_group(place)
+
+
+def _found(store: Store, release: Release, number: int) -> SetReference | None:
+    """A set that was made, with all that is linked to it."""
+    found = store.find(release.name, f"synthetic-{number}", drawn=False)
+    whole = all(store.find(release.name, f"{kind}-{number}", drawn=False) for kind in tables.linked(release.domain))
+    return SetReference(found) if found and whole else None
+
+
+def _keep(store: Store, release: Release, number: int, blocks: Iterator[pa.Table]) -> SetReference:
+    schema = tables.records(release.domain)
+    return SetReference(store.write(release.name, f"synthetic-{number}", blocks, schema, "public", drawn=False))
+
+
+def _blocks(
+    store: Store,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+    number: int,
+) -> list[Block]:
+    """The blocks of a set, none of them made yet."""
     planned = load_plan(store, plan)
     drawn = Drawn(release.domain, planned, store.read(tree), store.read(noisy))
     source = None if seeds_of(store, release.name) else SystemRandomness()  # as an earlier version, which began, would go on
-    records = drawn.synthesize(method_of(planned), store.read(consistent), number, source)
-    schema = tables.records(release.domain)
-    return SetReference(store.write(release.name, name, records, schema, "public", drawn=False))
+    return drawn.blocks(method_of(planned), store.read(consistent), number, source)
+
+
+def _linked(
+    store: Store,
+    release: Release,
+    plan: PlanReference,
+    tree: StructureReference,
+    noisy: NoisyReference,
+    consistent: ConsistentReference,
+    rows: pa.Table,
+    number: int,
+) -> Block:
+    """Household rows, once the households and persons that follow from them are kept."""
+    planned, schemas = load_plan(store, plan), tables.linked(release.domain)
+    drawn, rows = Drawn(release.domain, planned, store.read(tree), store.read(noisy)), rows.cast(tables.records(release.domain))
+    for kind, table in drawn.link(method_of(planned), store.read(consistent), rows, number).items():
+        store.write(release.name, f"{kind}-{number}", table, schemas[kind], "public", drawn=False)
+    return Block(len(rows), lambda: rows)
+
+
+def linked_tables(home: Home, release: Release, plan: PlanReference) -> tuple[SetReference, ...]:
+    """Households and persons of every set, which are there when its household rows are; none where there is one table."""
+    store = Store(home)
+    names = [f"{kind}-{number}" for kind in tables.linked(release.domain) for number in set_numbers(home, plan)]
+    found = [store.find(release.name, name, drawn=False) for name in names]
+    if None in found:
+        raise EvidenceBroken(f'a linked table of release "{release.name}" is gone. Restore it from its backup.')
+    return tuple(SetReference(each) for each in found if each is not None)

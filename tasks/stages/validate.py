@@ -10,12 +10,14 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from schemas.errors import DataInvalid, SpecError
-from schemas.expectations import BROKEN, CRITICAL, ROWS, WARNING, build_suite, silent_gx
+from schemas.expectations import BROKEN, CRITICAL, ROWS, WARNING, build_suite, of_rule, silent_gx
 from schemas.spec.domain import Domain
+from schemas.spec.linked import HouseholdTable, PersonTable
 from schemas.spec.release import Release
 from schemas.supplied import Supplied, load_supplied, suite_of
 from schemas.supplier_suite import supplier_suite
 from tasks.publishing.templates import template
+from tasks.reading.linked import broken, coded, counts_of, links, rule_breaks
 from tasks.reading.profile import Finding, Profile, contents, structure
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source
 from tasks.reading.supplied import frame_for
@@ -70,9 +72,11 @@ def check(home: Home, release: Release) -> Verdict:
 
 def validate_records(release: Release, folder: Path) -> Verdict:
     """Writes the page into a confidential folder. Says that the data fail and where the page is, nothing else."""
-    source = open_source(release.source, release.domain)
-    profile, supplied = _looked_at(source, release, folder)
-    outcomes = [*judge(release.domain, profile), *supplied]
+    if release.domain.tables is not None:
+        profile, outcomes = _linked(release, folder)
+    else:
+        profile, supplied = _looked_at(open_source(release.source, release.domain), release, folder)
+        outcomes = [*judge(release.domain, profile), *supplied]
     page = _write(folder, _render(release, outcomes, remarks(profile)))
     if any(outcome.refuses for outcome in outcomes):
         raise DataInvalid(f"data fail validation; see {page}")
@@ -83,6 +87,10 @@ def write_suite(release: Release, path: Path) -> dict[str, Any]:
     """The domain's expectations as a public file for suppliers; never over what is there. Reads no record."""
     if os.path.lexists(path):
         raise SpecError(f"{path} exists, and is never overwritten; give another name.")
+    if release.domain.tables is not None:
+        raise SpecError(
+            f'release "{release.name}": a suite is written for a dataset of one table, and this one has linked tables.'
+        )
     suite = supplier_suite(release.domain, is_csv=str(release.source).lower().endswith(".csv"))
     with disk_faults(path), open(path, "x", encoding="utf-8") as file:
         json.dump(suite, file, ensure_ascii=False, indent=2)
@@ -138,6 +146,44 @@ def _looked_at(source: Source, release: Release, folder: Path) -> tuple[Profile,
             return profile, judge_supplied(supplied, suite, frame, TOO_MANY)
     except ReadingFailed as failure:
         return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))}), unchecked
+
+
+def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
+    """Each of two linked tables as any other, then what holds between them; the profile is that of households."""
+    domain, tables = release.domain, release.domain.tables
+    assert tables is not None
+    profiles, outcomes = [], []
+    both: tuple[HouseholdTable | PersonTable, ...] = (tables.household, tables.person)
+    for path, table in zip(release.sources, both, strict=True):
+        own = domain.of_table(table)
+        profiles.append(_profile(open_source(path, own), own, folder))
+        outcomes += judge(own, profiles[-1])
+    if any(outcome.refuses for outcome in outcomes):
+        return profiles[0], [*outcomes, *(Outcome(each.column, each.words, "not checked", None) for each in links(domain))]
+    with coded(release.sources, domain, folder) as connection:
+        rows = broken(connection, domain)
+        outcomes += [_between(each.column, each.words, rows[each.name]) for each in links(domain)]
+        if not any(rows.values()):
+            found, flat = list(rule_breaks(counts_of(connection, domain), domain)), domain.counted
+            for number, (rule, breaking) in enumerate(zip(flat.rules, found, strict=False), 1):
+                outcomes.append(_between(of_rule(flat, number), f"within a household: {rule.words}", breaking))
+    return profiles[0], outcomes
+
+
+def _between(column: str, words: str, breaking: int) -> Outcome:
+    return Outcome(column, words, "not met" if breaking else MET, Finding(breaking) if breaking else None)
+
+
+def _profile(source: Source, domain: Domain, folder: Path) -> Profile:
+    """Records are read only when the columns are the domain's."""
+    profile = structure(source, domain)
+    if any(outcome.state == "not met" for outcome in judge(domain, profile)):
+        return profile
+    try:
+        with connect(source, folder) as connection:
+            return profile | contents(connection, source, domain)
+    except ReadingFailed as failure:
+        return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))})
 
 
 def _run(suite: Any, frame: Any) -> list[Any]:

@@ -13,7 +13,6 @@ somebody choose between two.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -24,8 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.errors import EvidenceBroken, InfrastructureFault, StepsError
+from schemas.errors import EvidenceBroken, InfrastructureFault
 from schemas.names import NAME
+from tasks.tables_on_disk import Stored, copy_into, digest_of, write_blocks
 
 from .entries import Entry, must_be_name
 from .files import disk_faults, keep, private_folder, sweep, sync_folder, temporary
@@ -60,38 +60,49 @@ class Store:
     def _key(self) -> bytes:
         return secret_key(self.home, "artifacts")
 
-    def write(self, release: str, stage: str, table: pa.Table, schema: pa.Schema, side: Side, drawn: bool = True) -> Reference:
-        """Writes and seals a stage's table, or returns the one that is already there. What follows a draw needs a charge first;
-        `drawn`: it holds a draw, which is not made twice."""
-        table = _declared(table, schema, _name(release, stage))
+    def write(
+        self,
+        release: str,
+        stage: str,
+        table: pa.Table | Iterable[pa.Table],
+        schema: pa.Schema,
+        side: Side,
+        drawn: bool = True,
+    ) -> Reference:
+        """Writes and seals a stage's table, whole or block by block, or returns the one that is already there. What follows a
+        draw needs a charge first; `drawn`: it holds a draw, which is not made twice."""
         if stage not in BEFORE_DRAW:
             must_follow("seal", release, self.ledger.entries(release=release))
         folder = private_folder(private_folder(self._folder(side, release)) / stage)
         with temporary(folder) as file:
-            pq.write_table(table, file, compression="zstd")
+            write_blocks(file, table, schema, _name(release, stage))
             file.flush()
-            content = Path(file.name).read_bytes()
+            made = Path(file.name)
             seal, fault = self._sealed(release, stage)
-            if seal and fault == "lost" and self._digest(side, content) == seal.details["digest"]:
-                return self._put_back(seal, content)
+            if seal and fault == "lost" and self._digest(side, made) == seal.details["digest"]:
+                return self._put_back(seal, made)
             history = self.ledger.entries(release=release)
             remade = 0 if seal is None else _may_be_remade(seal, history, drawn) if fault else times_remade(seal)
-            identity = self._identity(release, stage, content, remade)
+            identity = self._identity(release, stage, made, remade)
             keep(file, self._path(side, release, stage, identity))
         return self._seal(release, stage, side, identity, remade)
 
     def read(self, reference: Reference) -> pa.Table:
         """The table, if it is sealed and byte for byte what was sealed."""
+        return self.open(reference).read()
+
+    def open(self, reference: Reference) -> Stored:
+        """The same, for whoever needs not all of it at a time."""
         history = self.ledger.entries(release=reference.release)
         seals = history if reference.stage in BEFORE_DRAW else [find_seal(history, reference.stage)]
         seal = next((e for e in seals if e and e.kind == "seal" and _reference(e) == reference), None)
         name = _name(reference.release, reference.stage)
         if seal is None:
             raise EvidenceBroken(f"{name} is not sealed under this reference, so it is not read. Run it again.")
-        content = self._content(seal)
-        if content is None:
+        path = self._intact(seal)
+        if path is None:
             raise EvidenceBroken(f"{name} was sealed and is now missing or different. Run it again.")
-        return pq.read_table(pa.BufferReader(content))
+        return Stored(path)
 
     def find(self, release: str, stage: str, drawn: bool = True) -> Reference | None:
         """The stage's sealed artifact; None when it has to be made. `drawn`: it holds a draw, which is not made twice."""
@@ -99,7 +110,7 @@ class Store:
         seal = find_seal(history, stage)
         if seal is None:
             return self._adopt(release, stage) if state_of(history) in MAY_FOLLOW["seal"] else None
-        if not is_stale(seal, history) and (self._content(seal) is not None or self._restored(seal)):
+        if not is_stale(seal, history) and (self._intact(seal) is not None or self._restored(seal)):
             return _reference(seal)
         if stage not in BEFORE_DRAW and (drawn or state_of(history) not in MAY_FOLLOW["seal"]):
             _may_be_remade(seal, history, drawn)
@@ -137,10 +148,10 @@ class Store:
     def _path(self, side: Side, release: str, stage: str, identity: str) -> Path:
         return self._folder(side, release) / stage / f"{identity}.parquet"
 
-    def _identity(self, release: str, stage: str, content: bytes = b"", remade: int = 0) -> str:
+    def _identity(self, release: str, stage: str, made: Path | None = None, remade: int = 0) -> str:
         # A draw is named by its charge: there is one. What comes before it by its content: other data, other file.
-        if stage in BEFORE_DRAW:
-            return keyed_hash(self._key, f"name:{release}/{stage}/{keyed_hash(self._key, content)}".encode())[:32]
+        if stage in BEFORE_DRAW and made is not None:
+            return keyed_hash(self._key, f"name:{release}/{stage}/{digest_of(made, self._key)}".encode())[:32]
         return name_of_draw(self._key, release, attempt_of(self.ledger.entries(release=release)), stage, remade)
 
     def _sealed(self, release: str, stage: str) -> tuple[Entry | None, Literal["", "lost", "stale"]]:
@@ -149,7 +160,7 @@ class Store:
         seal = None if stage in BEFORE_DRAW else find_seal(history, stage)
         if seal is None:
             return None, ""
-        return seal, "stale" if is_stale(seal, history) else "" if self._content(seal) is not None else "lost"
+        return seal, "stale" if is_stale(seal, history) else "" if self._intact(seal) is not None else "lost"
 
     def _restored(self, seal: Entry) -> bool:
         """Whether a published artifact could be put back from its bundle: the same bytes, or nothing."""
@@ -157,15 +168,14 @@ class Store:
         if seal.details["side"] != "public" or not path.is_file():
             return False
         with disk_faults(path):
-            content = path.read_bytes()
-        return self._digest("public", content) == seal.details["digest"] and bool(self._put_back(seal, content))
+            return self._digest("public", path) == seal.details["digest"] and bool(self._put_back(seal, path))
 
-    def _put_back(self, seal: Entry, content: bytes) -> Reference:
+    def _put_back(self, seal: Entry, made: Path) -> Reference:
         """Gives a sealed artifact its bytes again, in place of whatever stands there."""
         path = self._path(seal.details["side"], seal.release or "", seal.details["stage"], seal.details["id"])
         folder = private_folder(private_folder(path.parent.parent) / path.parent.name)
         with temporary(folder) as file:
-            file.write(content)
+            copy_into(made, file)
             path.unlink(missing_ok=True)  # what was not sealed
             keep(file, path)
         return _reference(seal)
@@ -174,13 +184,13 @@ class Store:
         """Seals the file that has the final name, whoever wrote it."""
         path = self._path(side, release, stage, identity)
         with disk_faults(path):
-            content = path.read_bytes()
-        try:
-            pq.read_metadata(pa.BufferReader(content))
-        except pa.ArrowException:
-            raise EvidenceBroken(f"{path} is not Parquet and was never sealed. Delete it and run again.") from None
-        size = len(content) if side == "public" else None  # a confidential file's size tells how many cells it holds
-        return _reference(self.ledger.seal(release, stage, side, identity, self._digest(side, content), size, remade))
+            try:
+                pq.read_metadata(path)
+            except pa.ArrowException:
+                raise EvidenceBroken(f"{path} is not Parquet and was never sealed. Delete it and run again.") from None
+            size = path.stat().st_size if side == "public" else None  # a confidential file's tells how many cells it holds
+            digest = self._digest(side, path)
+        return _reference(self.ledger.seal(release, stage, side, identity, digest, size, remade))
 
     def _adopt(self, release: str, stage: str) -> Reference | None:
         if stage in BEFORE_DRAW:
@@ -189,20 +199,20 @@ class Store:
         sides = [side for side in get_args(Side) if self._path(side, release, stage, identity).exists()]
         return self._seal(release, stage, sides[0], identity) if sides else None
 
-    def _digest(self, side: Side, content: bytes) -> str:
-        return keyed_hash(self._key, content) if side == "confidential" else hashlib.sha256(content).hexdigest()
+    def _digest(self, side: Side, path: Path) -> str:
+        return digest_of(path, self._key if side == "confidential" else None)
 
-    def _content(self, seal: Entry) -> bytes | None:
-        """The file's bytes if they are the sealed ones."""
+    def _intact(self, seal: Entry) -> Path | None:
+        """The file if its bytes are the sealed ones."""
         said = seal.details
         path = self._path(said["side"], seal.release or "", said["stage"], said["id"])
         try:
-            content = path.read_bytes()
+            found = self._digest(said["side"], path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InfrastructureFault(f"cannot read {path}: {error.strerror}. Run again when it can be read.") from None
-        return content if hmac.compare_digest(self._digest(said["side"], content), said["digest"]) else None
+        return path if hmac.compare_digest(found, said["digest"]) else None
 
 
 def _may_be_remade(lost: Entry, history: Sequence[Entry], drawn: bool) -> int:
@@ -230,20 +240,3 @@ def _reference(seal: Entry) -> Reference:
 
 def _name(release: str, stage: str) -> str:
     return f'stage "{must_be_name("stage", stage)}" of release "{must_be_name("release", release)}"'
-
-
-def _declared(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
-    """The table in exactly the declared schema, without pandas' notes. Messages name columns, never values."""
-    if table.column_names != schema.names:
-        raise StepsError(f"{name} must have columns {', '.join(schema.names)}; got {', '.join(table.column_names)}.")
-    columns = []
-    for field in schema:
-        try:
-            column = table[field.name].cast(field.type)
-        except pa.ArrowException:
-            raise StepsError(f'{name}: column "{field.name}" cannot be stored as {field.type} without loss.') from None
-        if column.null_count and not field.nullable:
-            raise StepsError(f'{name}: column "{field.name}" must not have missing values.')
-        columns.append(column)
-    notes = {key: value for key, value in (schema.metadata or {}).items() if key != b"pandas"}
-    return pa.Table.from_arrays(columns, schema=schema.with_metadata(notes or None))

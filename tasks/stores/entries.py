@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
@@ -208,14 +209,21 @@ def _measure_problems(entry: Entry, first: str | None) -> Iterator[str]:
 
 
 def head_problems(chain: Iterable[Head], heads: Iterable[KnownHead], what: str = "entry") -> Iterator[str]:
-    """Heads known elsewhere that this chain lacks: the ledger was rewritten, or is an old copy."""
-    known = dict(chain)
+    """Heads known elsewhere that this chain lacks: the ledger was rewritten, or is an old copy. A source says it once."""
+    known, by_source = dict(chain), defaultdict(list)
     for head in heads:
-        if head.seq not in known:
-            ends = max(known, default=0)
-            yield f"{head.source} knows {what} {head.seq}; this ledger ends at {what} {ends}: it is an old copy"
-        elif known[head.seq] != head.hash:
-            yield f"{head.source} knows another {what} {head.seq} than this ledger holds: the ledger was rewritten"
+        by_source[head.source].append(head)
+    for source, told in by_source.items():
+        lacking = sorted({head.seq for head in told if head.seq not in known})
+        other = sorted({head.seq for head in told if head.seq in known and known[head.seq] != head.hash})
+        if lacking:
+            more = "" if len(lacking) == 1 else f" and {len(lacking) - 1} more that this ledger lacks"
+            lost = "" if known else ", or another one than was meant. If it was lost, restore it: steps restore FILE"
+            ends = f"this ledger ends at {what} {max(known, default=0)}: it is an old copy{lost}"
+            yield f"{source} knows {what} {lacking[-1]}{more}; {ends}"
+        if other:
+            more = "" if len(other) == 1 else f" and {len(other) - 1} more"
+            yield f"{source} knows another {what} {other[0]}{more} than this ledger holds: the ledger was rewritten"
 
 
 def must_be_name(what: str, name: str) -> str:

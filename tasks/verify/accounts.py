@@ -17,9 +17,10 @@ from tasks.verify.promises import delta_problems, promise_problems
 from tasks.verify.sensitivities import NotKnown, least_sensitivity
 from tasks.verify.waves import wave_problems
 from tasks.verify.ways import Figures, TreeDraws, cost, figures_of, measurements_of, ways_of, written_cost
+from tasks.verify.weights import weight_problems
 
 # What a plan promises in figures and a manifest repeats.
-PROMISED = ("epsilon", "rho", "delta", "delta_why", "order", "neighbours", "rows_per_person")
+PROMISED = ("epsilon", "rho", "delta", "delta_why", "order", "neighbours", "rows_per_person", "weight")
 DEFINITIONS = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
 
 
@@ -76,12 +77,16 @@ def domain_problems(plan: Plan, domain: Domain) -> Iterator[str]:
     unit = domain.unit
     if (plan.population, plan.rows_per_person, plan.unit) != (domain.population, unit.rows_per_person, unit.who):
         yield "population, unit or rows per person differ between plan and domain"
+    at_most = domain.tables.person.at_most if domain.tables is not None else None
+    if plan.at_most != at_most:
+        yield "persons in a household differ between plan and domain"
     # Where one with fewer rows may take the place of one with more, neighbours differ in the number that is told for free.
     if plan.total == "public" and plan.rows_per_person > 1 and not unit.exactly:
         yield (
             f"one {plan.unit} has up to {plan.rows_per_person} rows, and the domain does not say exactly as many; "
             "a public number of rows needs everybody's rows to be equally many"
         )
+    yield from weight_problems(plan, domain)
     yield from delta_problems(plan, domain)
 
 

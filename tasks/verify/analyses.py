@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import isclose, prod
 from pathlib import Path
-
-import pyarrow as pa
+from typing import Any
 
 from schemas import tables
 from schemas.plan import Plan
@@ -19,16 +18,18 @@ from schemas.results import AnalysisResult
 from schemas.spec.domain import Domain
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import name_of
-from steps_engine.analyses.results import columns_of, results_of
+from steps_engine.analyses.results import results_of
 from steps_engine.domain.cells import Space
+from steps_engine.domain.places import with_levels
 from steps_engine.domain.settled import is_settled
 from steps_engine.methods.checked import Findings
 from tasks.publishing import bundle
-from tasks.verify.files import read_table
+from tasks.verify.files import open_table
 
 MOST_ANALYSES = 100
 MOST_CELLS = 10_000  # of a table that is measured for an analysis
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose leaves are cells of all attributes
+PLACES = "places"  # the method whose counts are of levels of places
 COUNTED = frozenset({"two_sided_geometric"})
 CLOSE = 1e-3  # of an interval's width: further than machines differ, and too little to mislead
 
@@ -65,9 +66,12 @@ def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
 
 def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
     """Where tables are drawn, a draw or the rules tell of every part of this one; in one tree, leaves hold every attribute."""
-    sizes = {name: domain.sizes[domain.index(name)] for name in table}
+    seen = with_levels(domain)
+    sizes = {name: seen.sizes[seen.index(name)] for name in table}
     if prod(sizes.values()) > MOST_CELLS:
         return False
+    if domain.geographies and plan.decomposition == PLACES and (levels := _levels(domain).intersection(table)):
+        return _is_counted_by_place([name for name in table if name not in levels], levels, plan, domain)
     drawn = {frozenset(of) for draw in plan.draws for of in draw.tables}
     if not drawn:
         whole = plan.decomposition in ONE_TREE and not (plan.election is not None and plan.election.stop)
@@ -81,12 +85,30 @@ def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
     return all(is_settled(space, tuple(sorted(map(domain.index, part)))) for part in untold)
 
 
+def _levels(domain: Domain) -> frozenset[str]:
+    return frozenset((*(each.name for each in with_levels(domain).attributes[len(domain.names) :]), _place(domain)))
+
+
+def _place(domain: Domain) -> str:
+    return domain.names[domain.geographies[0]]
+
+
+def _is_counted_by_place(others: Sequence[str], levels: frozenset[str], plan: Plan, domain: Domain) -> bool:
+    """One level, by one attribute at most: a tree of that attribute has counts of the level, by its place among the levels."""
+    if len(levels) > 1 or len(others) > 1:
+        return False
+    ordered = [*(each.name for each in with_levels(domain).attributes[len(domain.names) :]), _place(domain)]
+    tree = " × ".join((_place(domain), *others))
+    (level,) = levels
+    return any(draw.tree == tree and draw.layer == ordered.index(level) + 1 for draw in plan.draws if draw.of is None)
+
+
 def _published_problems(said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Path]) -> Iterator[str]:
-    sets = [read_table(path, tables.records(domain)).select(columns_of(plan)) for path in files]
+    sets = [open_table(path, tables.records(domain)) for path in files]
     yield from result_problems(said, plan, domain, sets)
 
 
-def result_problems(said: Sequence[AnalysisResult], plan: Plan, domain: Domain, sets: Sequence[pa.Table]) -> Iterator[str]:
+def result_problems(said: Sequence[AnalysisResult], plan: Plan, domain: Domain, sets: Sequence[Any]) -> Iterator[str]:
     """The manifest says of every analysis what the sets say."""
     computed = results_of(plan, domain, sets)
     if [each.name for each in said] != [each.name for each in plan.analyses]:

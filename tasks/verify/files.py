@@ -17,6 +17,7 @@ from steps_engine.methods.checked import Findings, printable
 from tasks.publishing import bundle
 from tasks.publishing.descriptions import describing_among
 from tasks.publishing.formats import formats_among
+from tasks.tables_on_disk import Stored
 from tasks.verify.ways import MOST_SETS
 
 MOST_TABLE_ROWS = 2**31
@@ -52,7 +53,8 @@ def sound_files(files: Mapping[str, Path], manifest: bundle.AnyManifest, found: 
     if not 1 <= sets <= MOST_SETS:
         raise ValueError(f"a bundle has 1 to {MOST_SETS} sets")
     among = manifest.files
-    names = bundle.file_names(sets, formats_among(among), bundle.listings_among(among), describing_among(among))
+    formats, listings = formats_among(among), bundle.listings_among(among)
+    names = bundle.file_names(sets, formats, listings, describing_among(among), bundle.is_linked(among))
     for name in sorted(files.keys() - names):
         found.add(printable(name), "does not belong to a bundle")
     for name in sorted(names - files.keys() - {bundle.MANIFEST, bundle.SIGNATURE}):
@@ -78,6 +80,11 @@ def is_as_signed(path: Path, facts: FileFacts) -> bool:
 
 def read_table(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Table:
     """A table of exactly this schema and number of rows, without notes of pandas or anybody else."""
+    return open_table(path, schema, rows).read()
+
+
+def open_table(path: Path, schema: pa.Schema, rows: int | None = None) -> Stored:
+    """The same, for whoever needs not all rows at a time."""
     with pq.ParquetFile(path) as file:
         if not file.schema_arrow.equals(schema, check_metadata=False):
             raise ValueError("does not have the columns and types of this format")
@@ -86,7 +93,7 @@ def read_table(path: Path, schema: pa.Schema, rows: int | None = None) -> pa.Tab
         if file.metadata.num_rows > MOST_TABLE_ROWS or rows not in (None, file.metadata.num_rows):
             raise ValueError("does not have as many rows as its whole counts say" if rows is not None else "has too many rows")
         _must_have_room(file.metadata, schema, path.stat().st_size)
-        return file.read()
+    return Stored(path)
 
 
 def _must_have_room(footer: pq.FileMetaData, schema: pa.Schema, size: int) -> None:

@@ -22,9 +22,12 @@ def promise_problems(plan: Plan) -> Iterator[str]:
     """A plan in ρ says at which δ its ε holds and at which order that is proved; a pure one has nothing to prove."""
     said = [name for name in ("rho", "delta", "order") if getattr(plan, name) is not None]
     if plan.measure == "pure":
-        says_more = bool(plan.analyses) or any(draw.of is not None for draw in plan.draws)
+        says_more = bool(plan.analyses) or plan.weight is not None or any(draw.of is not None for draw in plan.draws)
         if said or plan.delta_why is not None or (plan.format == 3) != says_more:
-            yield "a plan in ε has no rho, delta or order, and format 3 only where it measures interactions or has analyses"
+            yield (
+                "a plan in ε has no rho, delta or order, and format 3 only where it measures interactions or has "
+                "analyses or weights"
+            )
     elif plan.rho is None or plan.delta is None or plan.order is None or plan.format != 3:
         yield "a plan in ρ has rho, delta and order, and the format that knows them, 3"
     elif not (math.isfinite(plan.order) and plan.order > 1):

@@ -7,9 +7,10 @@ run, as they ran for the publisher, on the seeds that follow from what was drawn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +21,17 @@ from schemas.manifest import Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.methods.after_noise import Drawn
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Findings
+from steps_engine.methods.protocol import Method
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import View
 from tasks.publishing import bundle
 from tasks.publishing.code import version_facts
 from tasks.publishing.telling import told
+from tasks.tables_on_disk import Stored
 from tasks.verify.bundle import Recomputed, Verdict, examine
-from tasks.verify.files import read_table
+from tasks.verify.files import open_table, read_table
 
 NO_SEEDS = "cannot be recomputed: rows were drawn without seeds that follow from what is published, as versions before did"
 CLOSE = 1e-9  # of estimates, relative to their error: machines round differently
@@ -46,26 +50,47 @@ def recompute(
     if getattr(manifest, "seeds", None) is None:
         return Recomputed({}, NO_SEEDS)
     method, same = method_of(plan), dict[str, bool]()
-    schemas = method.schemas(plan) | {f"synthetic-{i}": tables.records(domain) for i in range(1, plan.sets + 1)}
-    given = {stage: _given(files, stage, schema, found) for stage, schema in schemas.items()}
+    schemas, sets = method.schemas(plan), [f"synthetic-{i}" for i in range(1, plan.sets + 1)]
+    given = {stage: _given(files, stage, schema, found, read_table) for stage, schema in schemas.items()}
+    given |= {stage: _given(files, stage, tables.records(domain), found, open_table) for stage in sets}
+    linked = {f"{kind}-{i}": each for kind, each in tables.linked(domain).items() for i in range(1, plan.sets + 1)}
+    given |= {stage: _given(files, stage, schema, found, read_table) for stage, schema in linked.items()}
     if any(given[stage] is None for stage in DRAWN):
         return Recomputed({}, "cannot be recomputed: the noisy counts or the tree are missing or broken")
     drawn = Drawn(domain, plan, given["tree"], given["noisy-counts"])
-    made = {CONSISTENT: found.attempt(_file(CONSISTENT), drawn.correct, method)}
-    for number in range(1, plan.sets + 1):
-        stage = f"synthetic-{number}"
-        if made[CONSISTENT] is not None:
-            made[stage] = found.attempt(_file(stage), drawn.synthesize, method, made[CONSISTENT], number)
-    for stage, again in made.items():
-        if again is not None and (published := given[stage]) is not None:
-            same[_file(stage)] = found.collect(_file(stage), differences, published, again.cast(schemas[stage]))
-        else:
-            same[_file(stage)] = False
+    consistent = found.attempt(_file(CONSISTENT), drawn.correct, method)
+    name, same[_file(CONSISTENT)] = _file(CONSISTENT), False
+    if consistent is not None and given[CONSISTENT] is not None:
+        same[name] = found.collect(name, differences, given[CONSISTENT], consistent.cast(schemas[CONSISTENT]))
+    for number, stage in enumerate(sets, start=1):
+        name = _file(stage)
+        there = consistent is not None and given[stage] is not None
+        blocks = found.attempt(name, drawn.blocks, method, consistent, number) if there else None
+        same[name] = blocks is not None and found.collect(name, set_differences, given[stage], blocks, tables.records(domain))
+        if linked:
+            rows = together(blocks).cast(tables.records(domain)) if blocks is not None else None
+            same |= _linked(drawn, method, consistent, rows, given, number, found)
     if isinstance(manifest, Manifest) and all(same.values()):  # what tells of other tables tells something else
         view = found.attempt(bundle.PAGE, method.view, domain, plan, given)
         if view is not None:
             return _retold(files, manifest, plan, domain, view, same, found)
     return Recomputed(same)
+
+
+def _linked(
+    drawn: Drawn, method: Method, consistent: Any, rows: pa.Table | None, given: Mapping[str, Any], number: int, found: Findings
+) -> dict[str, bool]:
+    """Whether the linked tables of one set follow from its household rows as they were made again."""
+    schemas, same = tables.linked(drawn.domain), dict[str, bool]()
+    again = None
+    if rows is not None:
+        again = found.attempt(_file(f"{tables.PERSON}-{number}"), drawn.link, method, consistent, rows, number)
+    for kind, schema in schemas.items():
+        name, published = _file(f"{kind}-{number}"), given[f"{kind}-{number}"]
+        same[name] = False
+        if again is not None and published is not None:
+            same[name] = found.collect(name, differences, published, again[kind].cast(schema))
+    return same
 
 
 def _retold(
@@ -104,27 +129,52 @@ def _file(stage: str) -> str:
     return f"{stage}.parquet"
 
 
-def _given(files: Mapping[str, Path], stage: str, schema: pa.Schema, found: Findings) -> pa.Table | None:
+def _given(files: Mapping[str, Path], stage: str, schema: pa.Schema, found: Findings, read: Callable[..., Any]) -> Any:
     name = _file(stage)
-    return found.attempt(name, read_table, files[name], schema) if name in files else None
+    return found.attempt(name, read, files[name], schema) if name in files else None
 
 
 def differences(published: pa.Table, again: pa.Table) -> Iterator[str]:
     """Where a table is not the one that follows from what was drawn: how many rows differ, and the first."""
-    if len(published) != len(again):
-        yield f"has {len(published):,} rows; from the noisy counts follow {len(again):,}"
+    return _told(len(published), len(again), [(published, again)])
+
+
+def set_differences(published: Stored, blocks: Sequence[Block], schema: pa.Schema) -> Iterator[str]:
+    """The same of a set, neither of which is held: rows are made again block by block as the file is read."""
+    made = (block.make().cast(schema) for block in blocks)
+    return _told(published.num_rows, sum(block.rows for block in blocks), side_by_side(published.blocks(), made))
+
+
+def side_by_side(first: Iterator[pa.Table], second: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Rows of both in order, as many of each at a time."""
+    empty = pa.table({})
+    a, b = next(first, empty), next(second, empty)
+    while len(a) and len(b):
+        rows = min(len(a), len(b))
+        yield a.slice(0, rows), b.slice(0, rows)
+        a = a.slice(rows) if rows < len(a) else next(first, empty)
+        b = b.slice(rows) if rows < len(b) else next(second, empty)
+
+
+def _told(here: int, expected: int, parts: Iterable[tuple[pa.Table, pa.Table]]) -> Iterator[str]:
+    if here != expected:
+        yield f"has {here:,} rows; from the noisy counts follow {expected:,}"
         return
-    differ, columns = np.zeros(len(again), dtype=bool), []
-    for name in again.column_names:
-        here = ~_equal(published[name], again[name])
-        if here.any():
-            columns.append(name)
-            differ |= here
-    if columns:
-        rows, first = int(differ.sum()), int(differ.argmax()) + 1
+    rows, first, seen, columns = 0, 0, 0, dict[str, None]()
+    for published, again in parts:
+        differ = np.zeros(len(again), dtype=bool)
+        for name in again.column_names:
+            wrong = ~_equal(published[name], again[name])
+            if wrong.any():
+                columns[name] = None
+                differ |= wrong
+        if not rows and differ.any():
+            first = seen + int(differ.argmax()) + 1
+        rows, seen = rows + int(differ.sum()), seen + len(again)
+    if rows:
         yield (
-            f"is not what follows from the noisy counts: {rows:,} of {len(again):,} rows differ, the first is row {first:,} "
-            f"({', '.join(columns[:3])})"
+            f"is not what follows from the noisy counts: {rows:,} of {seen:,} rows differ, the first is row {first:,} "
+            f"({', '.join([*columns][:3])})"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from schemas.plan import Draw, Plan
+from tasks.verify.weights import units_of_row
 
 # What k rows of a person can change in counts, where they go (once) or go and others come (twice). Nodes of one layer are
 # disjoint: a row is counted in one of them, and changes that count by 1.
@@ -44,7 +45,7 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
     """By how much all rows of one person can change a draw; NotKnown where that is not in the table."""
     if plan.neighbours not in NEIGHBOURS:
         raise NotKnown(f"neighbouring relation {plan.neighbours!r} is not known to this verifier")
-    rows, times = plan.rows_per_person, NEIGHBOURS[plan.neighbours]
+    rows, times = _rows_in(draw, plan), NEIGHBOURS[plan.neighbours]
     if draw.of is not None and plan.measure == "zcdp" and draw.mechanism != "discrete_gaussian":
         # In ρ contrasts are centred: one row changes several entries, by more than 1.
         raise NotKnown(f"of contrasts in ρ this verifier knows Gaussian noise only, not {draw.mechanism}")
@@ -59,6 +60,15 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
     if draw.kind == "election" and draw.mechanism in ELECTING and plan.election is not None:
         return times * rows * _election(plan.election.utility, plan.election.what)
     raise NotKnown(f"it is no election or count of this plan that this verifier knows ({draw.kind} by {draw.mechanism})")
+
+
+def _rows_in(draw: Draw, plan: Plan) -> int:
+    """Rows of one unit that a draw counts: of linked tables one of a household, and one of every member but one."""
+    if draw.rows_of is None:
+        return plan.rows_per_person * units_of_row(plan)
+    if draw.rows_of != "person" or plan.at_most is None or plan.at_most < 2:
+        raise NotKnown(f"it counts rows of {draw.rows_of!r}, of which the plan does not say how many a {plan.unit} has")
+    return plan.at_most - 1
 
 
 def _election(utility: str, what: str) -> int:

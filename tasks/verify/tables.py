@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+
 from schemas import tables
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.linked_records import households_of, is_same, link_problems, member_table
 from steps_engine.methods.checked import Checked, Findings, TableCheck
 from steps_engine.methods.registry import METHODS
 from tasks.publishing import bundle
 from tasks.publishing.formats import copies
-from tasks.verify.files import read_table
+from tasks.tables_on_disk import Stored
+from tasks.verify.files import open_table, read_table
 from tasks.verify.records import number_problems, record_problems
 
 CHECKS: Mapping[str, TableCheck] = METHODS  # of a method nothing but its schemas and its check is called here
@@ -41,15 +45,39 @@ def check_set(files: Mapping[str, Path], number: int, domain: Domain, checked: C
         return
     said = checked.cells(number) if checked.cells is not None else None
     rows = int(said[1].sum()) if said is not None else None
-    records = found.attempt(name, read_table, files[name], tables.records(domain), rows)
+    records = found.attempt(name, open_table, files[name], tables.records(domain), rows)
     if records is None:
         return
     found.collect(name, record_problems, domain, records, said)
     if checked.rows is not None:
-        found.collect(name, number_problems, domain, len(records), *checked.rows(number))
+        found.collect(name, number_problems, domain, records.num_rows, *checked.rows(number))
+    _check_copies(stage, files, records, found)
+    if domain.tables is not None:
+        _check_linked(files, number, domain, records.read(), found)
+
+
+def _check_copies(stage: str, files: Mapping[str, Path], records: Stored, found: Findings) -> None:
     for other, form in copies(stage, files):
         if found.attempt(other, form.is_copy, files[other], records) is False:
             found.add(other, "does not hold the rows of the Parquet file")
+
+
+def _check_linked(files: Mapping[str, Path], number: int, domain: Domain, records: pa.Table, found: Findings) -> None:
+    """Households are those of the household rows; persons are as many as these say, and members break no rule."""
+    read = {}
+    for kind, schema in tables.linked(domain).items():
+        name = _file(f"{kind}-{number}")
+        table = found.attempt(name, open_table, files[name], schema) if name in files else None
+        if table is not None:
+            read[kind] = table.read()
+            _check_copies(f"{kind}-{number}", files, table, found)
+    household, person = (_file(f"{kind}-{number}") for kind in (tables.HOUSEHOLD, tables.PERSON))
+    if tables.HOUSEHOLD in read and not is_same(read[tables.HOUSEHOLD], households_of(domain, records)):
+        found.add(household, "does not hold the households of the household rows, in order and with keys 1, 2, …")
+    if tables.PERSON in read and found.collect(person, link_problems, domain, records, read[tables.PERSON]):
+        members = found.attempt(person, member_table, domain, records, read[tables.PERSON])
+        if members is not None:
+            found.collect(person, record_problems, domain.counted, members, None)
 
 
 def _file(stage: str) -> str:

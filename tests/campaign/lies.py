@@ -131,10 +131,7 @@ def _release(kind: str, name: str) -> tuple[Any, str | None]:
     if kind == "rho":
         method, rows, asked, account = test_lies_in_rho.HONEST[name]
         return release_of(method, rows, {"count": 2}, **asked), account
-    if name == "ending early":
-        return test_lies._ending_early(), None
-    method, rows = test_lies.PERSONS.get(name, (name, 1))
-    return release_of(method, rows, SHARED if kind == "shared" else SPLIT), None
+    return test_lies.honest_release(name, SHARED if kind == "shared" else SPLIT), None
 
 
 @contextmanager

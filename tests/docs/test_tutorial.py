@@ -72,6 +72,14 @@ def test_the_mistakes_that_it_shows_are_found(said: str):
     assert "synthetic-1.csv: is not the file that was signed" in said
 
 
+def test_it_ends_with_answers_and_a_catalogue(said: str, folder: Folder):
+    assert "sector × grade   (about " in said and "wage ~ age + grade   (linear; 5 set(s); 95% intervals)" in said
+    assert "were not found to cover as they say at every budget" in said, "the sentence that the tutorial explains"
+    rows = pq.read_table(folder.path / "seniors" / "sample-2.parquet")
+    assert rows.num_rows == 10_000 and rows["grade"].unique().to_pylist() == ["senior"]
+    assert NAME in (folder.path / "site" / "index.html").read_text(encoding="utf-8")
+
+
 def test_the_same_release_is_planned_in_rho_as_well(said: str):
     assert "cost      ρ = 0.014973057 for each person   (population payroll-2026: no grant yet)" in said
     assert "promises  ε = 1 at δ = 1e-9" in said

@@ -28,6 +28,7 @@ def folder(by_pairs: Path) -> Path:  # noqa: F811
     return by_pairs
 
 
+@pytest.mark.whole
 def test_a_table_is_shown_with_intervals(steps: Steps, folder: Path, tmp_path: Path):
     said = steps("table", folder, "voted", "age")
     assert said.code == 0 and "voted × age" in said.out and "95% interval" in said.out and "18–27" in said.out
@@ -59,6 +60,7 @@ def test_a_fit_is_shown_with_what_to_know(steps: Steps, folder: Path, tmp_path: 
     assert {"name", "estimate", "standard_error", "low", "high", "freedom"} == set(answer["coefficients"][0])
 
 
+@pytest.mark.whole
 def test_a_sample_is_labelled_and_the_same_again(steps: Steps, folder: Path, tmp_path: Path):
     words = ("--rows", 200, "--sets", 2, "--where", "voted=yes", "--seed", 7)
     answer = steps("sample", folder, *words, "--out", tmp_path / "a", "--json").json

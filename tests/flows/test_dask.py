@@ -273,6 +273,21 @@ def test_a_set_made_twice_at_the_same_time_is_one_set(tmp_path, handed_out):
     assert (stages.count("synthetic-1"), stages.count("synthetic-2")) == (1, 1)
 
 
+def test_parts_of_a_set_that_workers_make_are_joined_to_the_set_that_one_makes(tmp_path, handed_out):
+    from tasks.stages.correct import correct
+    from tasks.stages.synthesize import join_parts, make_part, room_for_sets, synthesize_set
+
+    small = make_folder(tmp_path, rows=2_003)
+    home, asked, planned, _, tree, noisy = drawn(small)
+    made = (planned, tree, noisy, correct(home, asked, planned, tree, noisy))
+    with room_for_sets(home, asked, 2, [1]) as room:
+        handed_out(small.home, make_part, asked, *made, 2, items=room)
+        joined = join_parts(home, asked, 1, [path for _, _, path in room])
+    path = home.staging / asked.name / "synthetic-1" / f"{joined.id}.parquet"
+    path.unlink()
+    assert synthesize_set(home, asked, *made, 1) == joined and not list(home.staging.rglob("parts-*"))
+
+
 def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, scheduler, monkeypatch: pytest.MonkeyPatch):
     from flows.runtime.place import embedded_in
     from flows.runtime.task_runners import task_runner

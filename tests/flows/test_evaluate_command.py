@@ -64,6 +64,7 @@ def test_estimates_of_every_file_equal_statsmodels_and_split_sets_are_averaged(e
     assert {"ks", "null_ks"} <= set(said["specks"])
 
 
+@pytest.mark.whole
 def test_shared_sets_have_wider_intervals_than_split_ones(evaluate):
     widths = {}
     for sets in ("split", "shared"):
@@ -81,6 +82,7 @@ def test_the_table_and_the_page_show_the_regression(evaluate, tmp_path: Path):
     assert "in 3 cross-fitting folds" in page.read_text() and "region=north" in page.read_text()
 
 
+@pytest.mark.whole
 def test_the_picture_reaches_coefficients_in_the_outcome_s_own_units(evaluate, tmp_path: Path):
     evaluate("--model", "pay ~ 0 + region", "--page", tmp_path / "page.html")
     assert ">50</text>" in (tmp_path / "page.html").read_text().partition("<h2>Regression")[2]
@@ -153,6 +155,7 @@ def test_an_attribute_called_like_a_word_of_the_language_ends_with_2(evaluate, t
     assert said.code == 2 and "cannot be read" in said.err
 
 
+@pytest.mark.whole
 def test_missing_numbers_cannot_be_fitted_and_missing_words_are_a_category(evaluate, tmp_path: Path):
     dataset = DATASET.replace(DATASET.splitlines()[4][4:], MISSING).replace("north]}", "north], missing: category}")
     (tmp_path / "pay.yaml").write_text(dataset)

@@ -101,6 +101,7 @@ def in_a_terminal(folder: Path, answers: str) -> tuple[int, str]:
     return process.wait(timeout=60), said.decode()
 
 
+@pytest.mark.whole
 def test_in_a_terminal_it_asks_and_blank_lines_keep_what_is_proposed(steps, tmp_path: Path):
     write(tmp_path, "schema.json")
     code, said = in_a_terminal(tmp_path, "schema.json\nwages\n\nhousehold\nid\nwages.csv\nmany\n4000\n0.5\n12\n")

@@ -78,13 +78,10 @@ def test_a_method_in_one_folder_goes_through_plan_run_page_and_verify(small: Sma
         "notes": [],
     }
 
+    _is_verified_by_the_verifiers_arithmetic(folder, steps)
 
-@pytest.mark.slow
-@pytest.mark.server
-def test_it_is_verified_by_its_own_check_and_by_the_verifiers_arithmetic(small: Small, steps: Callable[..., Said]):
-    small.write("toy-2", "0.5", release=RELEASE)
-    steps("budget", "grant", "small-people", "2", "--why", "a test")
-    folder = Path(steps("run", small.release, "--json").json["folder"])
+
+def _is_verified_by_the_verifiers_arithmetic(folder: Path, steps: Callable[..., Said]) -> None:
     plan = json.loads((folder / "plan.json").read_bytes())
     plan["draws"][0]["scale"] = "1"
     (folder / "plan.json").write_text(json.dumps(plan))

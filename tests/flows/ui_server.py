@@ -112,7 +112,8 @@ class Ui:
     def steps(self, *words: str) -> subprocess.CompletedProcess:
         """A command of somebody who has the account: the login is found in the home."""
         command = [sys.executable, "-m", "tests.flows.program", "--home", str(self.small.home), *words]
-        environment = {**os.environ, "PREFECT_API_URL": f"{self.address}/api"}
+        others = {name: value for name, value in os.environ.items() if name != "PREFECT_API_AUTH_STRING"}  # of another home
+        environment = {**others, "PREFECT_API_URL": f"{self.address}/api"}
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=PATIENCE)
 
     def charged(self) -> str:

@@ -1,7 +1,7 @@
 """The stages in order, in processes without Prefect, killed at every durable step. Run as a script; answers with JSON.
 
 The parent imports everything once and forks a child per attempt: the child is killed (kill -9) at its k-th durable step (an
-fsync, link, rename or unlink). A second child then runs to the end.
+fsync, link, rename or unlink). The next child goes on: to its own kill, the last one to the end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from tasks.specs import load_release
@@ -94,13 +96,22 @@ def in_child(function) -> tuple[int, list]:
 
 def killed_at(step: int | None, home: Home, path: Path, writer: int) -> list[str]:
     """Dies at the given durable step; without one, runs to the end and says in which stage each step was."""
+    return _killed(lambda stages: len(stages) == step, home, path)
+
+
+def killed_in(stage: str, nth: int, home: Home, path: Path) -> list[str]:
+    """Dies at the n-th durable step of a stage."""
+    return _killed(lambda stages: stages[-1] == stage and stages.count(stage) == nth, home, path)
+
+
+def _killed(now: Callable[[list[str]], bool], home: Home, path: Path) -> list[str]:
     stages: list[str] = []
     for name in ("fsync", "link", "rename", "replace", "unlink"):
         original = getattr(os, name)
 
         def counted(*arguments, _original=original, **named):
             stages.append(stage_now)
-            if len(stages) == step:
+            if now(stages):
                 os.kill(os.getpid(), signal.SIGKILL)
             return _original(*arguments, **named)
 
@@ -109,14 +120,16 @@ def killed_at(step: int | None, home: Home, path: Path, writer: int) -> list[str
     return stages
 
 
-def chosen_steps(stages: list[str]) -> dict[int, str]:
-    """In every stage a step in the middle; where something is paid, drawn or published, also the first and the last."""
-    chosen = {}
-    for stage in dict.fromkeys(stages):
-        steps = [number for number, at in enumerate(stages, start=1) if at == stage]
-        among = (0, len(steps) // 2, -1) if stage in ("charge", "build tree", "sanitize", "publish") else (len(steps) // 2,)
-        chosen |= {steps[place]: stage for place in among}
-    return chosen
+def chains(stages: list[str]) -> list[list[tuple[str, int]]]:
+    """Kills that one home suffers one after another, each run getting as far as the next: in the middle of every stage; where
+    something is paid, drawn or published also at the first step, and at the last. What is published is not evaluated by a later
+    run: kills after that have homes of their own."""
+    steps = Counter(stages)
+    after = [stage for stage in steps if stage in ("evaluate", "forget")]
+    middle = [(stage, steps[stage] // 2 + 1) for stage in steps if stage not in after]
+    paid = [stage for stage in ("charge", "build tree", "sanitize", "publish") if steps[stage] > 1]
+    first, last = [(stage, 1) for stage in paid], [(stage, steps[stage]) for stage in paid]
+    return [middle, first, last, *([(stage, steps[stage] // 2 + 1)] for stage in after)]
 
 
 def drawn(home: Home) -> dict[str, str]:
@@ -131,23 +144,33 @@ def granted_home(folder: Path) -> Home:
     return home
 
 
-def attempt(step: int, stage: str, folder: Path, path: Path) -> dict:
-    """One kill and one resumption in a fresh home, and everything worth knowing afterwards."""
-    home = granted_home(folder)
-    status, said = in_child(lambda writer: killed_at(step, home, path, writer))
-    before, leaked = drawn(home), leaks(folder)
+def attempt(kills: list[tuple[str, int]], folder: Path, path: Path) -> list[dict]:
+    """Kills in a fresh home, then a run to the end; what was to be seen after each of them."""
+    home, seen = granted_home(folder), []
+    before: dict[str, str] = {}
+    for stage, nth in kills:
+        status, said = in_child(lambda _, stage=stage, nth=nth: killed_in(stage, nth, home, path))
+        killed = os.WIFSIGNALED(status) or said
+        seen.append({"stage": stage, "killed": killed, **_unwanted(home, before)})
+        before = drawn(home)
     resumed, heard = in_child(lambda _: run_stages(home, path))
-    after = drawn(home)
-    return {
-        "stage": stage,
-        "killed": os.WIFSIGNALED(status) or said,
+    ended = {
         "resumed": heard if resumed else "to the end",
         "charges": sum(entry.kind == "charge" for entry in open_ledger(home).entries()),
         "problems": check_ledger(home) + [problem for each in bundles(home) for problem in check_bundle(home, each)],
-        "redrawn": [stage for stage, digest in before.items() if after.get(stage) != digest],
         "exact counts left": [str(each) for each in folder.rglob("cells/*.parquet")],
         "half files left": [str(each) for pattern in (".*tmp*", ".writing-*") for each in folder.rglob(pattern)],
-        "leaks": leaked + leaks(folder),
+        **_unwanted(home, before),
+    }
+    return [*seen, ended]
+
+
+def _unwanted(home: Home, before: dict[str, str]) -> dict[str, list[str]]:
+    """What was drawn a second time, and canaries where they must not be."""
+    after = drawn(home)
+    return {
+        "redrawn": [stage for stage, digest in before.items() if after.get(stage) != digest],
+        "leaks": leaks(home.folder),
     }
 
 
@@ -156,5 +179,5 @@ if __name__ == "__main__":
     root, path = Path(sys.argv[1]), Path(sys.argv[2])
     rehearsal = granted_home(root / "rehearsal")
     stages = in_child(lambda writer: killed_at(None, rehearsal, path, writer))[1][0]
-    for step, stage in chosen_steps(stages).items():
-        print(json.dumps(attempt(step, stage, root / f"home-{step}", path)), flush=True)
+    for number, kills in enumerate(chains(stages)):
+        print(json.dumps(attempt(kills, root / f"home-{number}", path)), flush=True)

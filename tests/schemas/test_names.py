@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import SpecError
-from schemas.spec.domain import plain_name
+from schemas.spec.unit import plain_name
 from tasks.stores.entries import must_be_name
 
 REFUSED = ["", "-a", "_a", "A", "a b", "a/b", "../a", "a" * 65, "ä", "a\n", "é", "１"]

@@ -84,6 +84,14 @@ REFUSED = [
         {"type": "expect_column_values_to_be_null", "kwargs": {"column": "age"}, "severity": "fatal"},
         "severity is critical, warning or info",
     ),
+    (
+        {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "voted", "regex": "(yes|no"}},
+        "regular expression '(yes|no' cannot be read: missing ), unterminated subpattern at position 0; mend it",
+    ),
+    (
+        {"type": "expect_column_values_to_not_match_regex_list", "kwargs": {"column": "voted", "regex_list": ["a", "*"]}},
+        "regular expression '*' cannot be read: nothing to repeat",
+    ),
     ({"type": ["x"], "kwargs": {}}, "is not run here"),
     ("age", 'an expectation is {"type": …'),
     ({"type": "expect_column_values_to_be_null", "kwargs": 1}, 'an expectation is {"type": …'),
@@ -96,6 +104,17 @@ def test_what_cannot_be_run_is_refused_with_its_place(expectation: Any, told: st
     with pytest.raises(SpecError) as refused:
         load(tmp_path, good, expectation)
     assert "expectations.1: " in str(refused.value) and told in str(refused.value)
+
+
+def test_it_is_refused_with_its_line(tmp_path: Path):
+    path, good = (
+        tmp_path / "own.json",
+        {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "age", "regex": "."}},
+    )
+    bad = {"type": "expect_column_values_to_match_regex", "kwargs": {"column": "age", "regex": "["}}
+    path.write_text(json.dumps({"name": "own", "expectations": [good, bad]}, indent=1))
+    with pytest.raises(SpecError, match=r"own.json, line 11: expectations.1: regular expression '\['"):
+        load_supplied(path, make_domain())
 
 
 def test_what_great_expectations_itself_refuses_is_told_with_its_place(tmp_path: Path):

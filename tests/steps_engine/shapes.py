@@ -35,6 +35,27 @@ SHAPES = {
     "chained rules": domain(3, 3, 3, 2, rules=(never(x0=0, x1=(0, 1)), never(x1=2, x2=2), never(x2=0, x3=1, x0=2))),
 }
 
+PLACED = Domain.model_validate(
+    {
+        "name": "d",
+        "population": "p",
+        "expected_rows": 300,
+        "attributes": (
+            {"name": "x0", "kind": "integer", "bounds": (0, 1)},
+            {
+                "name": "tract",
+                "kind": "categorical",
+                "geography": {
+                    "levels": ("region", "county", "tract"),
+                    "table": tuple(("ab"[t > 3], f"c{t // 2}", f"t{t}") for t in range(6)),
+                },
+            },
+            {"name": "x2", "kind": "integer", "bounds": (0, 2)},
+            {"name": "x3", "kind": "integer", "bounds": (0, 0)},
+        ),
+    }
+)
+
 METHODS = {
     "flat": method_spec(decomposition="flat"),
     "tree, one layer given": method_spec(decomposition="tree", order=("x0",)),

@@ -47,6 +47,7 @@ class Measure:
     name: str  # the key of its figures in JSON, and their measure in the table
     place: int
     compare: Callable[[Coded, Sequence[Coded], Randomness, Options], Result]
+    applies: Callable[[Coded], bool] = lambda original: True  # to tables such as this one; elsewhere nothing is said of it
 
 
 MEASURES = Registry(__name__, Measure)

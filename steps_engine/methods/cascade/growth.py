@@ -87,8 +87,8 @@ def _pair_scores(domain: Domain, counts: Counts, attributes: list[int]) -> np.nd
 def _rows_for_growing(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> int:
     """n̂ that decides which splits may compete: expected, known, or the plan's first draw. At most MOST_ROWS, so that no
     penalty is too large to be taken off a score."""
-    if domain.expected_rows is not None or plan.total != "estimated":
-        return min(MOST_ROWS, domain.expected_rows or int(counts.count.sum()))
+    if domain.expected_units is not None or plan.total != "estimated":
+        return min(MOST_ROWS, domain.expected_units or int(counts.count.sum()))
     draw = next(draw for draw in plan.draws if draw.name == "total")
     return min(MOST_ROWS, max(1, int(counts.count.sum() + noise_of(draw).draw(1, randomness)[0])))
 

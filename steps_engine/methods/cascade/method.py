@@ -14,6 +14,7 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.cascade import check, predict, tabulate, view
 from steps_engine.methods.cascade.growth import grow
 from steps_engine.methods.cascade.plan import outline
@@ -63,6 +64,9 @@ class CascadeMethod:
         return estimates_table(plan, read_noisy(domain, read_trees(domain, structure), noisy))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
+        return together(self.blocks(domain, plan, tables, which_set, randomness))
+
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
         return synthesize_cascade(domain, plan, read_sanitized(domain, tables), which_set, randomness)
 
     def schemas(self, plan: Plan) -> dict[str, pa.Schema]:

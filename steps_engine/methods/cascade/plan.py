@@ -100,14 +100,14 @@ def parts_of(allowance: Allowance) -> Parts:
 
 def _seconds(domain: Domain, order: tuple[int, ...], depths: list[int], sets: int) -> float:
     """Every election reads each row once per competing split, shared passes included; every set walks each row's values."""
-    rows = domain.expected_rows or ASSUMED_ROWS
+    rows = domain.expected_units or ASSUMED_ROWS
     scores = sum(depth * len(_groups(order[:position])) for position, depth in enumerate(depths))
     return round(2 + rows * (scores * SECONDS_PER_SCORE + sets * len(order) * SECONDS_PER_VALUE), 1)
 
 
 def _memory(domain: Domain) -> int:
     """Codes of the cells or of a set, a set's records, and the block of rows that is walked."""
-    rows, attributes = domain.expected_rows or ASSUMED_ROWS, len(domain.sizes)
+    rows, attributes = domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
     code = no_codes(0, domain.sizes).itemsize
     values = rows * (attributes * (code + BYTES_PER_VALUE) + BYTES_PER_ROW)
     return 2**27 + values + min(rows, LARGEST_BLOCK) * attributes * (code + BYTES_PER_BLOCK_VALUE)
@@ -135,7 +135,7 @@ def _shares(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> tup
 
 def _total_draw(domain: Domain, total: str, allowance: Allowance) -> list[Draw]:
     """n̂ for growing the trees: free where it is public, else the first draw with its own share."""
-    if domain.expected_rows is not None or total != "estimated":
+    if domain.expected_units is not None or total != "estimated":
         return []
     return [allowance.count("total", parts_of(allowance).total * allowance.total, layer=0, set_=None)]
 
@@ -199,7 +199,7 @@ def _layers(
 def _election(domain: Domain, order: tuple[int, ...], allowance: Allowance) -> ElectionPlan | None:
     if len(order) == 1:
         return None
-    must_be_expected(domain.expected_rows)
+    must_be_expected(domain.expected_units)
     return ElectionPlan(
         utility="dependence", what="groups", mechanism=allowance.electing, layers=LAYERS, share=parts_of(allowance).elections,
         candidates=max(len(_groups(order[:position])) for position in range(len(order))) + 1, by_noise=BY_NOISE,

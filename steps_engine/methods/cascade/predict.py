@@ -22,12 +22,12 @@ DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would mis
 def candidate(release: Release) -> Candidate:
     method, domain = release.spec.method, release.domain
     spec = CascadeSpec(order=method.named_groups() or None, sets=method.sets)
-    if (domain.expected_rows or 0) > MOST_ROWS:
+    if (domain.expected_units or 0) > MOST_ROWS:
         return Candidate(spec, 1.0, "more rows than its elections are exact for")
-    if domain.expected_rows is None:
+    if domain.expected_units is None:
         return Candidate(spec, DEPENDENCE, "does without expected_rows")
     asked = release.asking(spec)
     widest = {draw.tree: draw for draw in outline(asked, allowance_of(asked)).draws if draw.kind == "count" and draw.tree}
     noise = sum(domain.sizes[domain.index(name)] * noise_of(draw).mean_size for name, draw in widest.items())
-    error = min(0.5, math.sqrt(DEPENDENCE * noise / (2 * domain.expected_rows)))
+    error = min(0.5, math.sqrt(DEPENDENCE * noise / (2 * domain.expected_units)))
     return Candidate(spec, float(f"{error:.3g}"), f"noise of {len(widest)} trees and dependence beyond them")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
@@ -11,9 +10,9 @@ from steps_engine import noise
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.cells import Component, Space
 from steps_engine.domain.counting import most_rows, no_codes
-from steps_engine.domain.encoding import decode
 from steps_engine.inference.posterior import Prior
 from steps_engine.inference.reweighting import reweight
+from steps_engine.methods.blocks import Block, decoded
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
 from steps_engine.methods.cascade.plan import LARGEST_BLOCK, tree_draws
 from steps_engine.methods.cascade.sanitize import Cascade
@@ -23,9 +22,12 @@ LARGEST_KEY = 2**62
 LEAST_VARIANCE = 1e-9  # of a count whose noise is practically 0
 
 
-def synthesize_cascade(domain: Domain, plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> pa.Table:
+def synthesize_cascade(
+    domain: Domain, plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness
+) -> list[Block]:
     """The records of one set (1…m)."""
-    return decode(walk(domain, plan, cascade, which_set, randomness), domain, randomness)
+    codes = walk(domain, plan, cascade, which_set, randomness)
+    return decoded(codes.__getitem__, len(codes), domain, randomness)
 
 
 def walk(domain: Domain, plan: Plan, cascade: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:
@@ -194,7 +196,7 @@ def restrict(leaf: np.ndarray, shares: np.ndarray, choice: np.ndarray, possible:
     if len(possible) == 1:
         pairs, group = np.arange(len(shares)), leaf
     else:
-        pairs, group = np.unique(leaf * len(possible) + choice, return_inverse=True)
+        pairs, group = np.unique(leaf.astype(np.int64) * len(possible) + choice, return_inverse=True)  # codes are narrow
     mask = possible[pairs % len(possible)]
     restricted = shares[pairs // len(possible)] * mask
     total = restricted.sum(axis=1, keepdims=True)

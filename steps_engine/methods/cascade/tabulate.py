@@ -60,16 +60,19 @@ def _part(tree: AttributeTree, noisy: np.ndarray, plan: Plan, codes: np.ndarray,
 
 
 def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
-    cascade, of = read_sanitized(domain, tables), asked.all
+    return tabulated(domain, plan, read_sanitized(domain, tables), asked)
+
+
+def tabulated(domain: Domain, plan: Plan, cascade: Cascade, asked: Asked) -> Tabulated | str:
+    of = asked.all
     if not (knowing := _knowing(cascade, of)):
         return f"no tree of this release counts {' × '.join(domain.names[j] for j in of)}"
     shape = tuple(domain.sizes[j] for j in of)
     possible = np.flatnonzero(possible_cells(domain, of))
     codes = np.zeros((len(possible), len(domain.sizes)), dtype=np.int64)
     codes[:, list(of)] = np.stack(np.unravel_index(possible, shape), axis=1)
-    inside = np.all([np.ones(len(codes), dtype=bool), *(np.isin(codes[:, j], held) for j, held in asked.kept.items())], axis=0)
-    size = int(np.prod(shape[: len(asked.attributes)]))
-    cell = mixed_radix(codes, asked.attributes, domain.sizes)
+    cell, size = asked.cell_of(lambda j: codes[:, j], len(codes), domain), asked.cells(domain)
+    inside = cell >= 0
     trees = range(len(cascade.trees)) if len(possible) <= MOST_TOGETHER else knowing
     parts = [_part(cascade.trees[i], cascade.noisy[i], plan, codes, of) for i in trees]
     numbers = (
@@ -77,7 +80,7 @@ def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabula
         if len(possible) <= MOST_TOGETHER
         else _alone(parts, cell, inside, size)
     )
-    group = tuple(np.arange(domain.sizes[j]) for j in asked.attributes)
+    group = tuple(asked.class_of(j, domain) for j in asked.attributes)
     return Tabulated(group, *numbers, np.bincount(cell[inside], minlength=size) > 0, factor=standard_errors(plan))
 
 

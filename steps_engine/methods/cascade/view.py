@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,17 +11,17 @@ from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
-from steps_engine.domain.records import codes_of
-from steps_engine.inference.reach import reach_of, standard_errors
+from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import strength
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
-from steps_engine.methods.cascade.plan import tree_draws
 from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import leaf_variances
-from steps_engine.methods.cascade.tables import margins, read_sanitized, read_trees, total_with_error
+from steps_engine.methods.cascade.tables import read_sanitized, read_trees, total_with_error
+from steps_engine.methods.cascade.tabulate import tabulated
+from steps_engine.methods.margins import ESTIMATED_BY, margins_of
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
-from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
+from steps_engine.methods.views import Dependent, Sketch, SketchRow, Total, View
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,15 +53,17 @@ def said(draw: Draw) -> str:
 
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
-    """Margins from each attribute's own histograms, and who was split on whom."""
+    """Margins from all trees that tell of them, and who was split on whom."""
     sanitized = read_sanitized(domain, tables)
-    sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
+    sets = [tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1)]
     total, error = total_with_error(plan, sanitized)
+    margins, derived = margins_of(domain, partial(tabulated, domain, plan, sanitized), sets)
     pure = "" if plan.measure == "pure" else "a pure "
     return View(
-        total=Total(total, error, tuple(len(codes) for codes in sets), standard_errors(plan) * error),
-        margins=_margins(domain, plan, sanitized, sets),
-        estimated_by="Counts from each attribute's own histograms,",
+        total=Total(total, error, tuple(each.num_rows for each in sets), standard_errors(plan) * error),
+        margins=margins,
+        derived=derived,
+        estimated_by=ESTIMATED_BY,
         heading="The trees",
         text="Every attribute has a tree of its own over the attributes above it: the groups of predecessors on which it "
         f"depends most were elected privately with a share of {MEASURES[plan.measure].symbol}, and its histogram was measured "
@@ -73,25 +76,6 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         warning="The trees of this release leave some dependence out, and no interval knows of that: in simulations, 95 % "
         f"intervals from such sets covered as they say at {pure}ε = 10 and clearly less at {pure}ε = 2.",
     )
-
-
-def _margins(domain: Domain, plan: Plan, sanitized: Cascade, sets: list[np.ndarray]) -> tuple[Margin, ...]:
-    reaches = {tree.attribute: _reaches(plan, tree) for tree in sanitized.trees}
-    return tuple(
-        Margin(
-            domain.names[j], domain.attributes[j].labels, estimate, error,
-            np.mean([np.bincount(codes[:, j], minlength=domain.sizes[j]) for codes in sets], axis=0), reaches[j],
-        )
-        for j, estimate, error in margins(plan, sanitized)
-    )  # fmt: skip
-
-
-def _reaches(plan: Plan, tree: AttributeTree) -> np.ndarray:
-    """Of every category half its 95 % interval: its count is a sum over leaves, each with the noise of so many elections."""
-    draws, m = tree_draws(plan, tree.domain.names[tree.attribute]).counts[0], plan.measurements
-    number = {draw.layer: tree.allowed[tree.elections == draw.layer].sum(axis=0) for draw in draws}
-    noises = [tuple((noise_of(draw), m * int(number[draw.layer][k])) for draw in draws) for k in range(tree.categories)]
-    return np.array([reach_of(each, m) if any(n for _, n in each) else 0.0 for each in noises])
 
 
 def _strengths(plan: Plan, sanitized: Cascade) -> dict[Two, float | None]:

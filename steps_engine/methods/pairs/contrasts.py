@@ -27,10 +27,15 @@ class _Measured:
 
 
 def tested(structure: Structure, noisy: list[np.ndarray]) -> NoiseTest:
+    return noise_test(*families(structure, noisy))
+
+
+def families(structure: Structure, noisy: list[np.ndarray]) -> tuple[list[Groups], list[str]]:
+    """Contrasts that are independent within each, and what was measured."""
     every = list(_measured(structure, noisy))
     centred = structure.margins.centred
     within = _sums(every) if centred else _rows(structure, every)
-    return noise_test([within, _between_measurements(every)], [each.name for each in every])
+    return [within, _between_measurements(every)], [each.name for each in every]
 
 
 def _measured(structure: Structure, noisy: list[np.ndarray]) -> Iterator[_Measured]:

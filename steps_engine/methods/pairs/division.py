@@ -149,7 +149,7 @@ def division(domain: Domain, allowance: Allowance, asked: int | str | None, decl
     possible = candidates(domain)
     if not possible:
         return Division(Fraction(1), 0, 0.0)
-    rows, cost = domain.expected_rows or ASSUMED_ROWS, float(allowance.total) / len(allowance.served)
+    rows, cost = domain.expected_units or ASSUMED_ROWS, float(allowance.total) / len(allowance.served)
     first = float(margin_errors(domain, allowance, cost).mean())
     grouped, whole = grouped_sizes(domain, allowance, cost), is_whole(domain, allowance)
     second = _left(domain, domain.sizes if whole else grouped, allowance)
@@ -182,12 +182,12 @@ def is_whole(domain: Domain, allowance: Allowance) -> bool:
 def _left(domain: Domain, sizes: Sequence[int], allowance: Allowance) -> float:
     """What the noise of all pairs leaves wrong in the mean one, where attributes have so many categories or groups."""
     cost = float(allowance.total) / len(allowance.served)
-    return float(left(errors(candidates(domain), sizes, allowance, cost) / (domain.expected_rows or ASSUMED_ROWS)).mean())
+    return float(left(errors(candidates(domain), sizes, allowance, cost) / (domain.expected_units or ASSUMED_ROWS)).mean())
 
 
 def margin_errors(domain: Domain, allowance: Allowance, cost: float) -> np.ndarray:
     """The part of a pair's rows that the noise of its margins misplaces; noise beyond the rows is cut off."""
-    rows, named = domain.expected_rows or ASSUMED_ROWS, [(j,) for j, size in enumerate(domain.sizes) if size > 1]
+    rows, named = domain.expected_units or ASSUMED_ROWS, [(j,) for j, size in enumerate(domain.sizes) if size > 1]
     one = errors(named, domain.sizes, allowance, cost) / rows
     one = one / (1 + 2 * one)
     a, b = np.triu_indices(len(one), 1)
@@ -198,7 +198,7 @@ def margin_errors(domain: Domain, allowance: Allowance, cost: float) -> np.ndarr
 def grouped_sizes(domain: Domain, allowance: Allowance, cost: float, declared: Iterable[Table] = ()) -> list[int]:
     """How many groups of its categories each attribute will have, about: of categories as frequent as Zipf's, 1, ½, ⅓, …"""
     whole = {j for table in declared for j in table}
-    rows, number = domain.expected_rows or ASSUMED_ROWS, len(candidates(domain))
+    rows, number = domain.expected_units or ASSUMED_ROWS, len(candidates(domain))
     unit = 2 * float(errors([(0, 1)], (2, 2), allowance, cost)[0]) * number ** (1 if allowance.measure is PURE else 1 / 2)
     least = min(SIGMAS_PER_GROUP * unit / rows, 1 / FEWEST_GROUPS)
     return [
@@ -229,7 +229,7 @@ def elected(domain: Domain, allowance: Allowance, noise: np.ndarray, cost: float
     if allowance.measure is PURE:
         told = np.minimum(domain.sizes, TOLD)
         alone = [(told[a] if told[a] > 2 else 1) * (told[b] if told[b] > 2 else 1) / 2 for a, b in candidates(domain)]
-        times, rows = (2 if allowance.replaced else 1) * allowance.rows, domain.expected_rows or ASSUMED_ROWS
+        times, rows = (2 if allowance.replaced else 1) * allowance.rows, domain.expected_units or ASSUMED_ROWS
         x = np.mean(alone) * times * number / (cost * votes) / rows
     else:
         x = noise.mean() * np.sqrt(number / possible / votes)

@@ -104,6 +104,27 @@ def evidence(structure: Structure, noisy: list[np.ndarray], measurement: int) ->
     return found
 
 
+def told(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
+    """Of every set of attributes what all measurements say of their part; () is the number of rows."""
+    margins, m = structure.margins, len(structure.margins.total)
+    total = Said(np.asarray(margins.total.mean()), margins.total_variance / m)
+    found: dict[Table, Said] = {}
+    for j, contrasts in enumerate(margins.contrasts):
+        if (size := margins.domain.sizes[j]) > 1:
+            variance = contrast_variance(margins.draws[margins.domain.names[j],][0], (size,))
+            for axes, said in interactions(contrasts.mean(axis=0), (size,), variance / m, margins.centred, range(2)):
+                of_table = (j,) * len(axes)
+                found[of_table] = said.joined(found.get(of_table))
+    for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
+        every = range(len(of) + 1)
+        for axes, said in interactions(measured.mean(axis=0), structure.shape(of), variance / m, margins.centred, every):
+            subset = tuple(of[k] for k in axes)
+            if len(subset) != 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
+                found[subset] = said.joined(found.get(subset))
+    found[()] = total if total.variance == 0 else total.joined(found.get(()))
+    return found
+
+
 def is_ordered(attribute: Attribute) -> bool:
     """Whether neighbouring categories are alike: numbers, dates and ranks, where none stands for missing values or a spike."""
     return attribute.kind != "categorical" and attribute.missing_code is None and not getattr(attribute, "at", ())

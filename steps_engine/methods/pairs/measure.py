@@ -41,8 +41,9 @@ def build(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) ->
 
 def measure_margins(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness) -> Margins:
     """The number of rows and every one-way contrast plus its noise, in every measurement."""
-    exact: dict[Names, np.ndarray] = {(): np.array([counts.count.sum()], dtype=np.int64)} | {
-        (name,): contrast(_table(counts, (j,), domain.sizes), is_centred(plan)) for j, name in enumerate(domain.names)
+    rows, one_way = _one_way(counts, domain.sizes)
+    exact: dict[Names, np.ndarray] = {(): np.array([rows], dtype=np.int64)} | {
+        (name,): contrast(table, is_centred(plan)) for name, table in zip(domain.names, one_way, strict=True)
     }
     sizes: dict[Names, tuple[int, ...]] = {(): ()} | {
         (name,): (size,) for name, size in zip(domain.names, domain.sizes, strict=True)
@@ -79,6 +80,16 @@ def _alone(draw: Draw, exact: np.ndarray, sizes: tuple[int, ...], randomness: Ra
     noise = contrast_noise(draw, sizes).draw(exact.size, randomness)
     noisy: np.ndarray = exact + noise.reshape(exact.shape)
     return noisy
+
+
+def _one_way(counts: Counts, sizes: tuple[int, ...]) -> tuple[int, list[np.ndarray]]:
+    """CONFIDENTIAL. The exact number of rows, and exact counts of every attribute's categories."""
+    rows, found = 0, [np.zeros(size, dtype=np.int64) for size in sizes]
+    for block in counts.blocks():
+        rows += int(block.count.sum())
+        for j, table in enumerate(found):
+            table += _table(block, (j,), sizes)
+    return rows, found
 
 
 def _table(counts: Counts, attributes: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
@@ -165,18 +176,32 @@ def one_way_shares(structure: Structure, attribute: int) -> np.ndarray:
 
 
 def exact_tables(structure: Structure, counts: Counts, tables: Sequence[Table]) -> list[np.ndarray]:
-    """CONFIDENTIAL. Exact counts of each table's groups, its attributes in rising order, from few passes over the rows."""
-    grouped, nowhere, found = _grouped(structure, counts), np.zeros(len(counts.count), dtype=np.int64), dict[int, np.ndarray]()
+    """CONFIDENTIAL. Exact counts of each table's groups, its attributes in rising order, from few passes over each block."""
+    found = [np.zeros(structure.shape(table), dtype=np.int64) for table in tables]
+    passes: list[tuple[Table, list[int]]] = []
+    for block in counts.blocks() if tables else ():
+        passes = passes or covers(tables, structure.sizes, largest_joint(len(block.count)))
+        _add_tables(found, tables, passes, _grouped(structure, block), structure.sizes)
+    return found
 
-    def count(one_pass: tuple[Table, list[int]]) -> list[np.ndarray]:
+
+def _add_tables(
+    found: list[np.ndarray],
+    tables: Sequence[Table],
+    passes: list[tuple[Table, list[int]]],
+    rows: Counts,
+    sizes: tuple[int, ...],
+) -> None:
+    """CONFIDENTIAL. Adds what a block of rows counts."""
+    nowhere = np.zeros(len(rows.count), dtype=np.int64)
+
+    def count(one_pass: tuple[Table, list[int]]) -> None:
         attributes, served = one_pass
-        joint = joint_table(grouped, nowhere, 1, attributes, structure.sizes)
-        return [margin(joint, attributes, tables[i]).astype(np.int64) for i in served]
+        joint = joint_table(rows, nowhere, 1, attributes, sizes)
+        for i in served:
+            found[i] += margin(joint, attributes, tables[i]).astype(np.int64).reshape(found[i].shape)
 
-    passes = covers(tables, structure.sizes, largest_joint(len(nowhere))) if tables else []
-    for (_, served), margins in zip(passes, in_parallel(count, passes), strict=True):
-        found |= zip(served, margins, strict=True)
-    return [found[i].reshape(structure.shape(table)) for i, table in enumerate(tables)]
+    in_parallel(count, passes)  # each table is served by one pass alone
 
 
 def _grouped(structure: Structure, counts: Counts) -> Counts:

@@ -14,13 +14,14 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.pairs import check, tabulate, view
 from steps_engine.methods.pairs.measure import build, sanitize
 from steps_engine.methods.pairs.plan import outline
 from steps_engine.methods.pairs.predict import candidate
 from steps_engine.methods.pairs.spec import PairsSpec
-from steps_engine.methods.pairs.synthesize import source, synthesize
+from steps_engine.methods.pairs.synthesize import blocks, source
 from steps_engine.methods.pairs.tables import (
     estimates_table,
     noisy_table,
@@ -46,6 +47,7 @@ class PairsMethod:
 
     name: str = "pairs"
     spec: type[MethodSpec] = PairsSpec
+    blocks_apart: bool = True
 
     def outline(self, release: Release, allowance: Allowance, randomness: Randomness | None) -> Outline:
         return outline(release, allowance)
@@ -65,7 +67,10 @@ class PairsMethod:
         return estimates_table(read, read_noisy(read, noisy))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
-        return synthesize(*read_measured(domain, plan, tables), which_set, randomness)
+        return together(self.blocks(domain, plan, tables, which_set, randomness))
+
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
+        return blocks(*read_measured(domain, plan, tables), which_set, randomness)
 
     def schemas(self, plan: Plan) -> dict[str, pa.Schema]:
         return schemas_of(plan)

@@ -19,10 +19,12 @@ from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.mechanisms import contrast_variance
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_tables, of_first_order
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.settled import is_settled
 from steps_engine.inference.contrasts import is_counted, residual_variance
+from steps_engine.inference.reweighting import SWEEPS
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
     VOTES,
@@ -40,19 +42,27 @@ from steps_engine.methods.pairs.division import (
 )
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.structure import Table
-from steps_engine.methods.pairs.synthesize import base_size
+from steps_engine.methods.pairs.synthesize import AGAIN, base_size
 from steps_engine.methods.pairs.triples import Triples, triples
 
 SPREAD = Fraction(1)  # of a pair's score
-BYTES_PER_VALUE, SECONDS_PER_ROW_AND_TABLE = 12, 4e-8  # of the base that rows are taken from (docs/lab/performance.md)
+COUNTED_PER_ROW_AND_TABLE, SECONDS_PER_TABLE = 3e-9, 7e-3  # of counting; of its lines on the page and their check
+BYTES_PER_VALUE = 14  # of a block and its base (docs/lab/performance.md)
+SECONDS_PER_ROW, SECONDS_PER_ROW_AND_TABLE = 3e-8, 1e-9  # each time that rows are weighed
+SECONDS_PER_VALUE = 2.5e-7  # of drawing and writing rows
+SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows taken from it are weighed
 
 
-def outline(release: Release, allowance: Allowance) -> Outline:
-    """The draws of pairs: number of rows, margins, elections where few pairs are measured, tables."""
+def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None) -> Outline:
+    """The draws of pairs: number of rows, margins, elections where few pairs are measured, tables.
+
+    `among`: pairs without any of these attributes are not measured, where all others are.
+    """
     domain, method = release.domain, pairs_spec(release)
     declared = declared_tables(release, allowance)
     divided = division(domain, allowance, method.pairs, declared)
-    pairs = [] if divided.elected else untold(candidates(domain), declared, allowance)
+    possible = [pair for pair in candidates(domain) if among is None or among.intersection(pair)]
+    pairs = [] if divided.elected else untold(possible, declared, allowance)
     tables = tuple(dict.fromkeys([*pairs, *declared]))
     third = paying(domain, allowance, divided, method.pairs, declared)
     vital = of_first_order(release, [tuple(domain.names[j] for j in table) for table in declared])
@@ -74,14 +84,22 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         draws += _table_draws(domain, matter, tables, divided.elected, (1 - third.part) * each, allowance)
         draws += _table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
     number = len(tables) + len(third.tables) + divided.elected
-    rows = base_size(min(domain.expected_rows or ASSUMED_ROWS, LARGEST_SET))
+    rows = min(domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
     return Outline(
         layers=tuple(_layers(domain, draws, allowance)),
         draws=tuple(draws),
-        memory_bytes=2**28 + rows * len(domain.sizes) * BYTES_PER_VALUE,
-        seconds=round(3 + rows * number * method.sets.count * SECONDS_PER_ROW_AND_TABLE, 1),
+        memory_bytes=2**28 + base_size(min(rows, BLOCK)) * len(domain.sizes) * BYTES_PER_VALUE,
+        seconds=_seconds(rows, len(domain.sizes), number, method.sets.count),
         election=_election(divided, allowance, len(set(candidates(domain)).difference(declared))),
     )
+
+
+def _seconds(rows: int, attributes: int, tables: int, sets: int) -> float:
+    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, a block at a time."""
+    base = max(rows, base_size(min(rows, BLOCK)))
+    weighed = (base * SWEPT_BASE + rows * SWEPT_ROWS) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
+    once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
+    return round(3 + once + sets * (weighed + base * attributes * SECONDS_PER_VALUE), 1)
 
 
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:

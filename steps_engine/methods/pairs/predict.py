@@ -25,7 +25,7 @@ def candidate(release: Release) -> Candidate | None:
         return None
     if possible > MOST_DIMENSIONS:
         return Candidate(spec, 1.0, f"{possible:,} pairs are more than can be measured together")
-    if (domain.expected_rows or 0) > MOST_ROWS:
+    if (domain.expected_units or 0) > MOST_ROWS:
         return Candidate(spec, 1.0, "more rows than its elections are exact for")
     divided = division(domain, allowance_of(release.asking(spec)), None)
     what = f"{divided.elected} elected pairs" if divided.elected else f"all {possible} pairs"

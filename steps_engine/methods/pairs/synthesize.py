@@ -12,6 +12,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
+from steps_engine.methods.blocks import Block, in_blocks
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Structure, Table
@@ -27,13 +28,17 @@ AGAIN = 5  # sweeps over rows that agree but for what sampling changed
 BROUGHT_BACK = 2  # times
 
 
-def synthesize(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> pa.Table:
-    """The records of one set (1…m)."""
+def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> list[Block]:
+    """The records of one set (1…m), block by block: the estimate is made once, and every block agrees with all of it."""
     plan, domain = structure.margins.plan, structure.margins.domain
     split = plan.budget == "split"
     found = estimate(structure, noisy, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
     rows = round(found.total) if plan.total == "estimated" else int(structure.margins.total[0])
-    return decode(codes_of(structure, found, rows, randomness), domain, randomness)
+
+    def records(part: slice, more: Randomness) -> pa.Table:
+        return decode(codes_of(structure, found, part.stop - part.start, more), domain, more)
+
+    return in_blocks(records, rows, randomness)
 
 
 def source(structure: Structure, noisy: list[np.ndarray], number: int, randomness: Randomness) -> Drawn:
@@ -45,20 +50,30 @@ def source(structure: Structure, noisy: list[np.ndarray], number: int, randomnes
 
 def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Randomness) -> np.ndarray:
     """Rows × attributes of codes."""
-    domain = structure.margins.domain
-    codes = no_codes(rows, domain.sizes)
     if not rows:
-        return codes
+        return no_codes(rows, structure.margins.domain.sizes)
     information = found.information(structure.tables)
     base = base_rows(structure, found, information, base_size(rows), randomness)
-    taken = agreeing(structure, found, base, rows, _by_weight(structure, information), randomness)
-    for j, group in enumerate(structure.group):
-        codes[:, j] = taken[:, j]
-        if structure.sizes[j] < domain.sizes[j]:
-            within = np.zeros((structure.sizes[j], domain.sizes[j]))
-            within[group, np.arange(domain.sizes[j])] = found.fine[j] + 1e-15
-            codes[:, j] = by_quota(taken[:, j], within, randomness)
+    taken = agreeing(structure, found, base, rows, by_weight(structure, information), randomness)
+    return in_categories(structure, found, taken, randomness)
+
+
+def in_categories(structure: Structure, found: Estimate, taken: np.ndarray, randomness: Randomness) -> np.ndarray:
+    """Rows of groups as rows of categories."""
+    codes = no_codes(len(taken), structure.margins.domain.sizes)
+    for j in range(len(structure.group)):
+        codes[:, j] = ungrouped(structure, found, j, taken[:, j], randomness)
     return codes
+
+
+def ungrouped(structure: Structure, found: Estimate, j: int, groups: np.ndarray, randomness: Randomness) -> np.ndarray:
+    """Categories of an attribute, given their groups."""
+    size = structure.margins.domain.sizes[j]
+    if structure.sizes[j] == size:
+        return groups
+    within = np.zeros((structure.sizes[j], size))
+    within[structure.group[j], np.arange(size)] = found.fine[j] + 1e-15
+    return by_quota(groups, within, randomness)
 
 
 def base_size(rows: int) -> int:
@@ -86,7 +101,7 @@ def base_rows(structure: Structure, found: Estimate, information: np.ndarray, ro
         cells = found.tables[structure.tables.index(tuple(known))]
         place = by_quota(np.zeros(rows, dtype=np.int64), cells.reshape(1, -1), randomness)
         codes[:, known] = np.stack(np.unravel_index(place, cells.shape), axis=1)
-    for j, above, table in walk(structure, found, information)[len(known) :]:
+    for j, above, table in walk(structure, found, information, tuple(known))[len(known) :]:
         parent = codes[:, above] if above is not None else np.zeros(rows, dtype=np.int64)
         shares = np.where(table.sum(axis=1, keepdims=True) > 0, table, found.coarse[j])
         if structure.sizes[j] == domain.sizes[j]:
@@ -102,11 +117,15 @@ def trunk(structure: Structure) -> Table:
     return max(larger, key=lambda table: math.prod(structure.shape(table)), default=())
 
 
-def walk(structure: Structure, found: Estimate, information: np.ndarray) -> list[tuple[int, int | None, np.ndarray]]:
-    """Every attribute once: those of the trunk, then outwards along the spanning forest, with its neighbour and their table."""
+def walk(
+    structure: Structure, found: Estimate, information: np.ndarray, first: Table
+) -> list[tuple[int, int | None, np.ndarray]]:
+    """Every attribute once: those that are first, as of the trunk, then outwards along the spanning forest, with its neighbour
+    and their table.
+    """
     tied = [set(component.attributes) for component in Space(structure.margins.domain).components]
     told = dict(zip(structure.tables, information.tolist(), strict=True))
-    pairs, first = tuple(found.pairs), trunk(structure)
+    pairs = tuple(found.pairs)
     implied = tuple(pair for pair in pairs if pair not in told)
     told |= dict(zip(implied, found.information(implied).tolist(), strict=True))
     worth = np.array([told[pair] + RULES_FIRST * any(set(pair) <= each for each in tied) for pair in pairs])
@@ -166,7 +185,7 @@ def agreeing(
     return base
 
 
-def weights(structure: Structure, found: Estimate, rows: np.ndarray, sweeps: int = SWEEPS) -> np.ndarray:
+def weights(structure: Structure, found: Estimate, rows: np.ndarray, sweeps: int = SWEEPS, each: int = 1) -> np.ndarray:
     """Weights with which rows agree with every table as far as its noise demands, and as far as so few rows can."""
     part, dimensions = len(rows) / found.total, sum(np.prod([size - 1 for size in table.shape]) for table in found.tables)
     least = LEAST_PART + CROWDED * dimensions / (TRUST * len(rows))
@@ -175,10 +194,10 @@ def weights(structure: Structure, found: Estimate, rows: np.ndarray, sweeps: int
         for variance, table in zip(found.variances, found.tables, strict=True)
     ]
     wanted = [table * len(rows) for table in found.tables]
-    return reweight_tables(rows, structure.sizes, structure.tables, wanted, variances, sweeps)
+    return reweight_tables(rows, structure.sizes, structure.tables, wanted, variances, sweeps, each)
 
 
-def _by_weight(structure: Structure, information: np.ndarray) -> list[int]:
+def by_weight(structure: Structure, information: np.ndarray) -> list[int]:
     """Attributes, those of the trunk first, then those that tell most of others."""
     told = np.zeros(len(structure.sizes))
     told[list(trunk(structure))] = RULES_FIRST

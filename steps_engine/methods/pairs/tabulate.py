@@ -11,7 +11,7 @@ part of one attribute is P·G·n = P·G·x + N·P·s/K of its own finer table n 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
 
@@ -19,13 +19,13 @@ import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.accounting.mechanisms import contrast_variance
-from steps_engine.inference.evidence import Said, interactions
+from steps_engine.inference.evidence import Said
 from steps_engine.inference.reach import standard_errors
+from steps_engine.methods.pairs.estimate import told
 from steps_engine.methods.pairs.structure import Structure, Table
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, possible_cells
+from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, possible_cells, rows_of
 
 MOST_NAMED = 3
 MOST_ATTRIBUTES = 12  # of a table: beyond, nobody measured all 2^d of its parts
@@ -58,27 +58,6 @@ def _untold(structure: Structure, said: dict[Table, Said], of: Sequence[int]) ->
     return tuple(" × ".join(structure.names(part)) for part in found)
 
 
-def told(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
-    """Of every set of attributes what all measurements say of their part; () is the number of rows."""
-    margins, m = structure.margins, len(structure.margins.total)
-    total = Said(np.asarray(margins.total.mean()), margins.total_variance / m)
-    found: dict[Table, Said] = {}
-    for j, contrasts in enumerate(margins.contrasts):
-        if (size := margins.domain.sizes[j]) > 1:
-            variance = contrast_variance(margins.draws[margins.domain.names[j],][0], (size,))
-            for axes, said in interactions(contrasts.mean(axis=0), (size,), variance / m, margins.centred, range(2)):
-                of_table = (j,) * len(axes)
-                found[of_table] = said.joined(found.get(of_table))
-    for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
-        every = range(len(of) + 1)
-        for axes, said in interactions(measured.mean(axis=0), structure.shape(of), variance / m, margins.centred, every):
-            subset = tuple(of[k] for k in axes)
-            if len(subset) != 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
-                found[subset] = said.joined(found.get(subset))
-    found[()] = total if total.variance == 0 else total.joined(found.get(()))
-    return found
-
-
 @dataclass(frozen=True)
 class _Axis:
     """Sums along one axis of a table: `rows` of weights over its groups, each of which holds some of its categories."""
@@ -86,13 +65,14 @@ class _Axis:
     attribute: int
     group: np.ndarray
     rows: np.ndarray
+    row: np.ndarray  # in which each category is counted, −1: in none
 
     @classmethod
     def whole(cls, structure: Structure, attribute: int, several: bool) -> _Axis:
         """Every group by itself; an attribute that stands alone is told category by category."""
         size = structure.margins.domain.sizes[attribute]
         group = structure.group[attribute] if several else np.arange(size)
-        return cls(attribute, group, np.eye(int(group[-1]) + 1))
+        return cls(attribute, group, np.eye(int(group[-1]) + 1), group)
 
     @property
     def firsts(self) -> np.ndarray:
@@ -120,16 +100,19 @@ class _Axis:
         slope: np.ndarray = self.centred[:, self.group].mean(axis=1, keepdims=True)
         return slope
 
-    def summed(self, codes: Sequence[int]) -> _Axis | None:
-        """The sum of some categories; None where they divide a group."""
-        inside = np.isin(np.arange(len(self.group)), codes)
-        groups = np.unique(self.group[inside])
-        if not np.array_equal(np.isin(self.group, groups), inside):
+    def counted(self, classes: np.ndarray) -> _Axis | None:
+        """A row for each class, or for each group where classes are finer; None where a class has a part of one."""
+        row = rows_of(classes, self.group)
+        if row is None:
             return None
-        return self.weighted(np.isin(np.arange(self.rows.shape[1]), groups)[None].astype(float))
+        rows = np.zeros((int(row.max()) + 1, self.rows.shape[1]))
+        rows[row[row >= 0], self.group[row >= 0]] = 1.0
+        return _Axis(self.attribute, self.group, rows, row)
 
-    def weighted(self, rows: np.ndarray) -> _Axis:
-        return _Axis(self.attribute, self.group, rows)
+    @property
+    def summed(self) -> _Axis:
+        """All rows as one."""
+        return replace(self, rows=self.rows.sum(axis=0, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -204,29 +187,35 @@ def _all(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
     structure, noisy = read_measured(domain, plan, tables)
-    said, several = told(structure, noisy), len(_with_choice(domain, asked.all)) > 1
+    return tabulated(structure, told(structure, noisy), asked)
+
+
+def tabulated(structure: Structure, said: dict[Table, Said], asked: Asked) -> Tabulated | str:
+    """A table by what all measurements say of its parts."""
+    domain = structure.margins.domain
+    several = len(_with_choice(domain, asked.all)) > 1
     if untold := _untold(structure, said, asked.all):
         more = f" and {len(untold) - MOST_NAMED} more" if len(untold) > MOST_NAMED else ""
         return f"not measured: {'; '.join(untold[:MOST_NAMED])}{more}"
     axes = [_Axis.whole(structure, j, several) for j in asked.all]
-    listed = axes[: len(asked.attributes)]
-    kept = [axis.summed(codes) for axis, codes in zip(axes[len(listed) :], asked.kept.values(), strict=True)]
-    if divided := [domain.names[j] for j, axis in zip(asked.kept, kept, strict=True) if axis is None]:
-        return f"{divided[0]} was counted in groups of categories, and the condition divides one of them"
-    wanted = [*listed, *(axis for axis in kept if axis is not None)]
+    classes = [asked.class_of(j, domain) for j in asked.attributes]
+    classes += [np.isin(np.arange(domain.sizes[j]), held) - 1 for j, held in asked.kept.items()]
+    counted = [axis.counted(of) for axis, of in zip(axes, classes, strict=True)]
+    if divided := [domain.names[j] for j, axis in zip(asked.all, counted, strict=True) if axis is None]:
+        return f"{divided[0]} was counted in groups of categories, and what is asked divides one of them"
+    wanted, listed = [axis for axis in counted if axis is not None], len(asked.attributes)
     allowed = possible_cells(domain, asked.all)[np.ix_(*(axis.firsts for axis in axes))]
     together = not allowed.all() and allowed.size <= MOST_TOGETHER
-    numbers = (_given_rules if together else _as_measured)(axes, wanted, len(listed), said, allowed.ravel())
-    return Tabulated(tuple(axis.group for axis in listed), *numbers, factor=standard_errors(plan))
+    numbers = (_given_rules if together else _as_measured)(axes, wanted, said, allowed.ravel())
+    return Tabulated(tuple(axis.row for axis in wanted[:listed]), *numbers, factor=standard_errors(structure.margins.plan))
 
 
 Numbers = tuple[np.ndarray, np.ndarray, np.ndarray, float, float, np.ndarray]
 
 
-def _as_measured(axes: list[_Axis], wanted: list[_Axis], listed: int, said: dict[Table, Said], allowed: np.ndarray) -> Numbers:
+def _as_measured(axes: list[_Axis], wanted: list[_Axis], said: dict[Table, Said], allowed: np.ndarray) -> Numbers:
     """Cells that no record can have are nought, whatever was measured of them; they tell nothing of the others here."""
-    one = [axis.weighted(np.ones((1, axis.rows.shape[1]))) if i < listed else axis for i, axis in enumerate(wanted)]
-    cells, whole = _Sums(wanted, said), _Sums(one, said)
+    cells, whole = _Sums(wanted, said), _Sums([axis.summed for axis in wanted], said)
     there = allowed.reshape([axis.rows.shape[1] for axis in axes])
     for place, axis in enumerate(wanted):
         there = np.moveaxis(np.tensordot(axis.rows, there, (1, place)), 0, place)
@@ -236,7 +225,7 @@ def _as_measured(axes: list[_Axis], wanted: list[_Axis], listed: int, said: dict
     return estimate, variance, cross, float(whole.estimate[0]), float(whole.covariance(whole, _each)[0]), there
 
 
-def _given_rules(axes: list[_Axis], wanted: list[_Axis], listed: int, said: dict[Table, Said], allowed: np.ndarray) -> Numbers:
+def _given_rules(axes: list[_Axis], wanted: list[_Axis], said: dict[Table, Said], allowed: np.ndarray) -> Numbers:
     """All cells together, given that those which no record can have are nought."""
     every = _Sums(axes, said)
     joint = Joint(every.estimate, every.covariance(every, _all))

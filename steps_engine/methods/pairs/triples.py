@@ -94,4 +94,4 @@ def _beyond(domain: Domain, sizes: list[int], found: Sequence[Table], allowance:
 
 
 def _rows(domain: Domain) -> int:
-    return domain.expected_rows or ASSUMED_ROWS
+    return domain.expected_units or ASSUMED_ROWS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,22 +10,27 @@ import numpy as np
 from schemas.plan import Draw, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
-from steps_engine.domain.records import codes_of
 from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import against
-from steps_engine.methods.pairs.estimate import estimate, evidence, one_way_with_errors
+from steps_engine.methods.margins import ESTIMATED_BY, margins_of
+from steps_engine.methods.pairs.estimate import estimate, evidence, told
 from steps_engine.methods.pairs.structure import Structure
 from steps_engine.methods.pairs.synthesize import trunk, walk
 from steps_engine.methods.pairs.tables import read_measured
+from steps_engine.methods.pairs.tabulate import tabulated
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
-from steps_engine.methods.views import Dependent, Margin, Sketch, SketchRow, Total, View
+from steps_engine.methods.views import Dependent, Sketch, SketchRow, Total, View
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_LINES = 40  # of a plan; where there are more tables, those that are alike share one
 _KIND = {1: "margins", 2: "pairs", 3: "triples"}
+DRAWS = (
+    "sets      each is a draw of what the noise leaves open, for intervals from all of them; where noise is large, one set "
+    "alone (count: 1) lies closer to the records"
+)
 STRONG = 0.5  # of the information of the pair that ties an attribute to the tree: others as strong are shown beside it
 
 
@@ -35,8 +41,11 @@ def sketch(plan: Plan) -> Sketch:
         kind = (len(draw.tables[0]), layer.nodes, draw.cost) if len(first) > MOST_LINES and draw.tables else layer.layer
         alike.setdefault(kind, []).append((layer, draw))
     rows = [_line(group) for group in alike.values()]
-    remark = () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
-    return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remark)
+    elected = (
+        () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
+    )
+    remarks = (*elected, DRAWS) if plan.sets > 1 and plan.measurements == 1 else elected
+    return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remarks)
 
 
 def _line(alike: list[tuple[LayerPlan, Draw]]) -> SketchRow:
@@ -48,7 +57,11 @@ def _line(alike: list[tuple[LayerPlan, Draw]]) -> SketchRow:
 
 
 def said(draw: Draw) -> str:
-    """What a draw measures or elects."""
+    """What a draw measures or elects; of linked tables, whose."""
+    return f"{draw.rows_of}: {_said(draw)}" if draw.rows_of else _said(draw)
+
+
+def _said(draw: Draw) -> str:
     if draw.kind == "election":
         return f"election {draw.layer + 1} of a pair"
     if draw.of == "elected":
@@ -64,14 +77,16 @@ def said(draw: Draw) -> str:
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     structure, noisy = read_measured(domain, plan, tables)
-    sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
-    margins = structure.margins
-    error = float(np.sqrt(margins.total_variance / len(margins.total)))
+    sets = [tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1)]
+    known = told(structure, noisy)
+    margins, derived = margins_of(domain, partial(tabulated, structure, known), sets)
+    error = float(np.sqrt(known[()].variance))
     first, factor = ", ".join(structure.names(trunk(structure))), standard_errors(plan)
     return View(
-        total=Total(float(margins.total.mean()), error, tuple(len(codes) for codes in sets), factor * error),
-        margins=tuple(_margin(structure, j, sets, factor) for j in range(len(domain.sizes))),
-        estimated_by="Counts from each attribute's own table,",
+        total=Total(float(known[()].value), error, tuple(each.num_rows for each in sets), factor * error),
+        margins=margins,
+        derived=derived,
+        estimated_by=ESTIMATED_BY,
         heading="The pairs",
         text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
         + (", all of them" if plan.election is None else f"; {plan.election.layers} pairs were elected privately")
@@ -79,8 +94,8 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         + " Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
         caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "
         "how many categories an attribute has." + (f" Drawn first, together: {first}." if first else ""),
-        network=_network(structure, noisy),
-        pairs=pairs_of(domain, _strengths(structure, noisy)),
+        network=network(structure, noisy),
+        pairs=pairs_of(domain, strengths(structure, noisy)),
         standard_errors=factor,
         warning="Sets agree with the tables that were measured: pairs of attributes"
         + (", and some of three or more" if any(len(table) > 2 for table in structure.tables) else "")
@@ -95,7 +110,7 @@ def _larger(structure: Structure) -> str:
     return f"; and {number} larger table{'s' if number > 1 else ''}, {why}." if number else "."
 
 
-def _strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float | None]:
+def strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float | None]:
     """Of every pair that was measured: what it was found to add to its margins, over what noise and chance would."""
     said, margins = [evidence(structure, noisy, i) for i in range(structure.margins.plan.measurements)], structure.margins
     counts = [np.bincount(g, margins.estimates(j).mean(axis=0)) for j, g in enumerate(structure.group)]
@@ -106,20 +121,13 @@ def _strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float
     return found
 
 
-def _margin(structure: Structure, attribute: int, sets: list[np.ndarray], factor: float) -> Margin:
-    domain = structure.margins.domain
-    estimate, error = one_way_with_errors(structure.margins, attribute)
-    synthetic = np.mean([np.bincount(codes[:, attribute], minlength=domain.sizes[attribute]) for codes in sets], axis=0)
-    return Margin(domain.names[attribute], domain.attributes[attribute].labels, estimate, error, synthetic, factor * error)
-
-
-def _network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:
+def network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:
     """In the order in which rows are drawn: each attribute, what it was drawn given, and other pairs about as strong."""
     domain, found = structure.margins.domain, estimate(structure, noisy, 0, None)
     information = found.information(structure.tables)
     told: dict[tuple[int, ...], float] = dict(zip(structure.tables, information.tolist(), strict=True))
     shown, before = [], list[int]()
-    for j, above, _ in walk(structure, found, information):
+    for j, above, _ in walk(structure, found, information, trunk(structure)):
         first = told.get((min(j, above), max(j, above)), 0.0) if above is not None else 0.0
         others = [i for i in before if i != above and told.get((min(i, j), max(i, j)), 0.0) > STRONG * first > 0]
         on = [(domain.names[i], i == above) for i in before if i == above or i in others]

@@ -12,6 +12,7 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
+from steps_engine.methods.blocks import Block
 from steps_engine.methods.cascade.method import CascadeMethod
 from steps_engine.methods.cascade.tables import read_sanitized, trees_table
 from steps_engine.methods.checked import Checked
@@ -47,7 +48,7 @@ class PrivBayesMethod(CascadeMethod):
         network, measurement = read_sanitized(domain, tables), measurement_of(plan, number)
         return Drawn(lambda rows, more: sampled(domain, network, measurement, rows, more))
 
-    def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
         return synthesize_privbayes(domain, plan, read_sanitized(domain, tables), which_set, randomness)
 
 

@@ -57,10 +57,10 @@ def elect_network(domain: Domain, plan: Plan, counts: Counts | None, randomness:
 
 def _most_cells(domain: Domain, plan: Plan) -> int:
     """θ-useful: n̂/cells ≥ θ·scale, from public numbers; without an expected n only memory bounds a table."""
-    if domain.expected_rows is None:
+    if domain.expected_units is None:
         return MOST_CELLS
     scale = next(noise_of(draw).length for draw in plan.draws if draw.kind == "count")
-    return min(MOST_CELLS, int(domain.expected_rows / (USEFULNESS * scale)))
+    return min(MOST_CELLS, int(domain.expected_units / (USEFULNESS * scale)))
 
 
 def _candidates(sizes: tuple[int, ...], attribute: int, placed: list[int], most: int) -> list[tuple[int, Split]]:

@@ -22,7 +22,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     names, half = release.domain.names, allowance.total / 2
     rounds = len(names) - 1
     if rounds:
-        must_be_expected(release.domain.expected_rows)
+        must_be_expected(release.domain.expected_units)
     left = half if rounds else allowance.total
     draws = [
         allowance.election(f"election {i}", half / rounds, SPREAD, layer=i, mechanism=EXPONENTIAL.name) for i in range(rounds)
@@ -39,7 +39,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
                   share=left / allowance.total / len(names), expected_error=error)
         for i, name in enumerate(names, start=1)
     )  # fmt: skip
-    rows = min(release.domain.expected_rows or ASSUMED_ROWS, LARGEST_SET)
+    rows = min(release.domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
     pairs = len(names) * math.comb(len(names), DEGREE)
     seconds = round(5 + pairs * (SECONDS_PER_TABLE + rows * SECONDS_PER_ROW), 1)
     memory = 2**28 + rows * len(names) * BYTES_PER_VALUE

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine import noise
 from steps_engine.domain.counting import no_codes
-from steps_engine.domain.encoding import decode
+from steps_engine.methods.blocks import Block, decoded
 from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import choices, draw_categories, restrict, total_rows
 
 
 def synthesize_privbayes(
     domain: Domain, plan: Plan, network: Cascade, which_set: int, randomness: noise.Randomness
-) -> pa.Table:
+) -> list[Block]:
     """The records of one set (1…m), attribute by attribute in the order of the network."""
     codes = sample(domain, plan, network, which_set, randomness)
-    return decode(codes[noise.permutation(len(codes), randomness)], domain, randomness)
+    order = noise.permutation(len(codes), randomness)
+    return decoded(lambda part: codes[order[part]], len(codes), domain, randomness)
 
 
 def sample(domain: Domain, plan: Plan, network: Cascade, which_set: int, randomness: noise.Randomness) -> np.ndarray:

@@ -89,7 +89,7 @@ def elect_attributes(
     """One election per node of a layer. Nodes are disjoint, so the layer costs one election, not their number."""
     nodes = growth.open_nodes()
     draw = plan.election_draw(depth)
-    scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_rows)
+    scores, eligible = _ballot(growth, counts, utility, growth.space.domain.expected_units)
     if election_of(plan).stop:
         scores, eligible = _with_stop(growth, plan, depth, scores, eligible)
     elected = elect(draw, scores[nodes], eligible[nodes], randomness)
@@ -148,7 +148,7 @@ def elect_groups(domain: Domain, counts: Counts, plan: Plan, randomness: Randomn
     draw, groups = plan.election_draw(0), election_of(plan).layers
     importance = np.array(
         [
-            float(utility.score(_histogram(counts, j, size), np.array([size]), domain.expected_rows)[0])
+            float(utility.score(_histogram(counts, j, size), np.array([size]), domain.expected_units)[0])
             for j, size in enumerate(domain.sizes)
         ]
     )

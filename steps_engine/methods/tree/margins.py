@@ -8,6 +8,7 @@ import numpy as np
 
 from schemas.plan import Plan
 from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.columns import columns_of
 from steps_engine.inference.reach import reach_of, standard_errors
 from steps_engine.inference.strength import strength
 from steps_engine.methods.relations import Two
@@ -20,15 +21,19 @@ MOST_WORK = 500_000_000  # pairs × ends of branches that are looked at
 
 
 def margins(branches: Branches, plan: Plan, estimate: np.ndarray, whole: np.ndarray) -> list[Margin]:
-    """Every attribute with a choice that the tree counts. `estimate` and `whole` (sets × nodes) are per node, root first."""
+    """Every column with a choice that the tree counts, what is derived last.
+
+    `estimate` and `whole` (sets × nodes) are per node, root first.
+    """
     domain, widest = branches.space.domain, max([1, *(len(nodes) for nodes in branches.layers[:-1])])
     end_estimate, end_whole = estimate[1:][branches.end_row], whole.mean(axis=0)[1:][branches.end_row]
-    found = []
-    for j in branches.fixed:
-        attribute = domain.attributes[j]
+    columns, found = columns_of(domain), []
+    follow = [column for column in columns[len(domain.sizes) :] if column.source in branches.fixed]
+    for column in [*(columns[j] for j in branches.fixed), *follow]:
+        attribute = column.attribute
         if attribute.size == 1 or attribute.size * widest > MOST_NUMBERS:
             continue
-        digit = branches.space.digit(branches.ends, j)
+        digit = column.codes[branches.space.digit(branches.ends, column.source)]
         sums = [np.bincount(digit, weights=weights, minlength=attribute.size) for weights in (end_estimate, end_whole)]
         error = np.sqrt(margin_variances(branches, plan, digit, attribute.size) / plan.measurements)
         reach = reaches(plan, digit, attribute.size) if is_plain_sum(branches, plan) else standard_errors(plan) * error

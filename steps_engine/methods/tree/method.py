@@ -14,6 +14,7 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.nodes import Tree
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.protocol import Candidate, Tables
 from steps_engine.methods.sources import Source
@@ -63,6 +64,9 @@ class TreeMethod:
         return self.correction(tree, drawn, plan, randomness).to_table()
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
+        return together(self.blocks(domain, plan, tables, which_set, randomness))
+
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
         consistent = ConsistentCounts.from_table(tables["consistent-counts"], is_sampled(plan))
         return synthesize(read_tree(domain, tables["tree"], is_sampled(plan)), consistent, which_set, randomness)
 

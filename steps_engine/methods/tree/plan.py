@@ -60,10 +60,10 @@ def outline(
     draws = _election_draws(election, allowance, utilities)
     each = (allowance.total - cost_of(draws)) / len(allowance.served)
     draws += _count_draws(shape, shares, each, allowance)
-    held, values = sum(shape.nodes), min(domain.expected_rows or 0, LARGEST_SET) * len(domain.names)
+    held, values = sum(shape.nodes), min(domain.expected_units or 0, LARGEST_SET) * len(domain.names)
     if sparse:
         draws = [_sampled(draw, len(shape.nodes), domain.all_cells, len(allowance.served)) for draw in draws]
-        held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_rows or 0)
+        held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_units or 0)
     return Outline(
         layers=_layers(shape, shares, [_noise(allowance, share * each) for share in shares], total, sparse),
         draws=tuple(draws),
@@ -168,10 +168,10 @@ def _election(domain: Domain, method: LayeredSpec, utilities: Mapping[str, Utili
         raise SpecError(f"elect.utility: there is no {elect.utility!r}; known are {', '.join(utilities)}.")
     if elect.stop and not utilities[elect.utility].in_rows:
         raise SpecError(f"stop: true needs scores that can be weighed against noise; {elect.utility} has none, say uneven.")
-    if utilities[elect.utility].needs_expected_rows and domain.expected_rows is None:
+    if utilities[elect.utility].needs_expected_rows and domain.expected_units is None:
         raise SpecError(f"utility: {elect.utility} needs expected_rows in the dataset: its penalty must not come from records.")
     if utilities[elect.utility].in_rows:
-        must_be_expected(domain.expected_rows)
+        must_be_expected(domain.expected_units)
     p = len(domain.names)
     return ElectionPlan(
         utility=elect.utility, what=elect.what, mechanism=elect.mechanism, layers=elect.layers, share=elect.share,
@@ -225,8 +225,15 @@ def _count_draws(shape: Shape, shares: tuple[Fraction, ...], each: Fraction, all
 
 
 def _noise(allowance: Allowance, cost: Fraction) -> CountNoise:
-    """The noise that a cost buys."""
-    return noise_of(allowance.count("", cost, layer=1, set_=None))
+    """The noise that a cost buys, if it can be drawn: a share may be written as small as one likes."""
+    noise = noise_of(allowance.count("", cost, layer=1, set_=None))
+    if noise.scale > noise.mechanism.largest_scale:
+        raised = "epsilon" if allowance.measure.name == "pure" else "rho"
+        raise SpecError(
+            f"one of the layers pays so little that its noise is more than can be drawn. Raise {raised}, ask for fewer sets or "
+            "layers, or give it a larger share."
+        )
+    return noise
 
 
 def _layers(

@@ -35,7 +35,7 @@ def tree_candidate(release: Release) -> Candidate | None:
 
 def _predicted(release: Release, spec: LayeredSpec) -> Candidate:
     """One table of all cells, as a tree of one layer or more."""
-    rows, cells = release.domain.expected_rows, Space(release.domain).count()
+    rows, cells = release.domain.expected_units, Space(release.domain).count()
     if rows is None or bytes_of(release.domain.all_cells, spec.sets.count) > MOST_BYTES:
         return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{cells:,} cells do not fit")
     asked = release.asking(spec)

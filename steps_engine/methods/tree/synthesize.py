@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from steps_engine import noise
 from steps_engine.domain.cells import Space
-from steps_engine.domain.encoding import decode
 from steps_engine.domain.nodes import Tree
+from steps_engine.methods.blocks import Block, decoded
 from steps_engine.methods.tree.correct import ConsistentCounts
 
 
-def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, randomness: noise.Randomness) -> pa.Table:
+def synthesize(tree: Tree, consistent: ConsistentCounts, which_set: int, randomness: noise.Randomness) -> list[Block]:
     """The records of one set (1…m). Reads no record and no exact count: post-processing, free of charge."""
     cells, count = filled_cells(tree, consistent, which_set)
     codes = Space(tree.domain).codes(cells)
     rows = np.repeat(np.arange(len(codes)), count)
-    return decode(codes[rows[noise.permutation(len(rows), randomness)]], tree.domain, randomness)
+    rows = rows[noise.permutation(len(rows), randomness)]
+    return decoded(lambda part: codes[rows[part]], len(rows), tree.domain, randomness)
 
 
 def filled_cells(tree: Tree, consistent: ConsistentCounts, which_set: int) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import Asked, Tabulated, cells
+from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.tree.branches import Branches, read_branches
 from steps_engine.methods.tree.check import held_and_sampled
 from steps_engine.methods.tree.margins import MOST_NUMBERS, is_plain_sum, reaches
@@ -36,16 +37,13 @@ def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabula
     if unknown := _not_fixed(branches, asked.all):
         return f"cells are too many to list, and no count above them tells of {', '.join(unknown)}"
     counts, _ = held_and_sampled(tables["consistent-counts"], plan)
-    estimate, size = counts["estimate"].to_numpy()[1:][branches.end_row], cells(domain, asked.attributes)
-    cell, inside = np.zeros(len(branches.ends), dtype=np.int64), np.ones(len(branches.ends), dtype=bool)
-    for j in asked.attributes:
-        cell = cell * domain.sizes[j] + _digit(branches, j)
-    for j, codes in asked.kept.items():
-        inside &= np.isin(_digit(branches, j), codes)
-    spread, m = _spread(branches, plan, np.where(inside, cell, -1), size, inside), plan.measurements
+    estimate, size = counts["estimate"].to_numpy()[1:][branches.end_row], asked.cells(domain)
+    cell = asked.cell_of(partial(_digit, branches), len(branches.ends), domain)
+    inside = cell >= 0
+    spread, m = _spread(branches, plan, cell, size, inside), plan.measurements
     held = cell[inside]
     return Tabulated(
-        group=tuple(np.arange(domain.sizes[j]) for j in asked.attributes),
+        group=tuple(asked.class_of(j, domain) for j in asked.attributes),
         estimate=np.bincount(held, estimate[inside], size),
         variance=spread.variance / m,
         cross=spread.cross / m,

@@ -13,6 +13,7 @@ from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.reach import standard_errors
+from steps_engine.methods.margins import ESTIMATED_BY, apart
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
 from steps_engine.methods.tree.branches import Branches, read_branches
@@ -57,6 +58,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
     whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
     factor = standard_errors(plan)
+    own, derived = apart(margins(branches, plan, estimate, whole), domain)
     order = (
         "in an order fixed before the records were read"
         if plan.election is None
@@ -64,8 +66,9 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     )
     return View(
         total=Total(float(estimate[0]), float(error[0]), tuple(int(row[0]) for row in whole), factor * float(error[0])),
-        margins=tuple(margins(branches, plan, estimate, whole)),
-        estimated_by="Counts by least squares",
+        margins=own,
+        derived=derived,
+        estimated_by=ESTIMATED_BY,
         heading="The tree",
         text=f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
         "got noise, empty ones too; children were then made to sum to their parents."

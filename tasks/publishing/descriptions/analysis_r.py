@@ -14,12 +14,14 @@ from schemas.plan import Plan
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
+from steps_engine.domain.columns import with_derived
 from tasks.publishing.description import Description
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
 
 FORM = "steps-analysis/1"
 _BODY = Path(__file__).parents[1] / "pages" / "analysis.R"
+_WITHIN = "within <- colMeans(variances)"  # which weights inflate
 _WIDTH = 110  # of a line
 _HEAD = """\
 # {form}
@@ -42,11 +44,16 @@ def analysis_r(domain: Domain, plan: Plan) -> bytes:
         "sets": plan.sets,
         "budget": plan.budget,
         "rule": combining_of(plan),
-        "attributes": [_facts(attribute) for attribute in domain.attributes],
+        "attributes": [_facts(attribute) for attribute in with_derived(domain).attributes],
         "analyses": [{"name": each.name, "why": honesty(each, plan)[1]} for each in plan.analyses if each.kind != "table"],
     }
+    body = _BODY.read_text(encoding="ascii")
+    if plan.weight is not None:
+        facts |= {"inflation": float(plan.weight.inflation)}
+        assert _WITHIN in body
+        body = body.replace(_WITHIN, _WITHIN.replace("<- ", "<- steps_release$inflation * "))
     head = _HEAD.format(form=FORM, facts=_r(facts), example=_example(domain))
-    return (head + _BODY.read_text(encoding="ascii")).encode("ascii")
+    return (head + body).encode("ascii")
 
 
 def _write(said: Description) -> bytes:

@@ -24,7 +24,7 @@ KINDS = {
 def _write(said: Description) -> bytes:
     from tasks.publishing.templates import template
 
-    page = template("codebook.html", count=_count, up=_up).render(
+    page = template("codebook.html").render(
         said=said,
         columns=list(map(_column, said.columns)),
         rules=[{"words": rule_words(rule, said.domain), "why": rule.why} for rule in said.rules],
@@ -57,19 +57,6 @@ def _facts(said: Description) -> Iterator[tuple[str, str]]:
     domain = said.domain
     named = {"Publisher": domain.publisher, "Contact": domain.contact, "Licence": domain.licence, "Source": domain.source}
     yield from ((name, text) for name, text in named.items() if text)
-
-
-def _count(value: float) -> str:
-    return f"{round(value):,}".replace("-", "−")
-
-
-def _up(value: float) -> str:
-    """Half an interval, never less than it is.
-
-    >>> _up(53.2), _up(54.0)
-    ('54', '54')
-    """
-    return f"{-int(-(value - 1e-9) // 1):,}"
 
 
 ENTRY = DescribingFile(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tasks.publishing.columns import Column
-from tasks.publishing.description import MEDIA, Description, File
+from schemas.tables import HOUSEHOLD, PERSON
+from tasks.publishing.columns import Column, column_of
+from tasks.publishing.description import MEDIA, Description, File, stem_of
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
 from tasks.publishing.listings import LISTED
@@ -41,7 +42,10 @@ def _write(said: Description) -> bytes:
         "contributors": [_publisher(said)] if domain.publisher else None,
         "sources": [{"title": domain.source}] if domain.source else None,
         "privacy": said.guarantee.model_dump(mode="json"),
-        "resources": [_resource(said, file) for file in _tables(said)],
+        "resources": [
+            *(_resource(said, file) for file in _tables(said)),
+            *(_linked(said, file) for file in _linked_files(said)),
+        ],
     }
     return _json(package)
 
@@ -65,13 +69,48 @@ def _publisher(said: Description) -> dict[str, str]:
 def _tables(said: Description) -> list[File]:
     """A file per set, and the listings."""
     sets = [min(files, key=lambda file: file.media != CSV) for files in said.sets.values()]
-    return [*sets, *(file for file in said.files if file.set is None and file.media == CSV)]
+    return [*sets, *(file for file in said.files if file.name in LISTED)]
+
+
+def _linked_files(said: Description) -> list[File]:
+    """Of linked tables those of every set."""
+    found = [file for file in said.files if stem_of(file.name) in (HOUSEHOLD, PERSON)]
+    text = {file.name.rsplit(".", 1)[0] for file in found if file.media == CSV}
+    return [file for file in found if (file.media == CSV) == (file.name.rsplit(".", 1)[0] in text)]
+
+
+def _linked(said: Description, file: File) -> dict[str, Any]:
+    """With its keys: persons are of the households of their set."""
+    tables, kind, of_text = said.domain.tables, stem_of(file.name), file.media == CSV
+    assert tables is not None
+    own = tables.household.attributes if kind == HOUSEHOLD else tables.person.attributes
+    keys = [HOUSEHOLD] if kind == HOUSEHOLD else [HOUSEHOLD, PERSON]
+    columns = [column_of(attribute.as_published(), None) for attribute in own]
+    fields = [{"name": key, "type": "integer", "constraints": {"required": True, "minimum": 1}} for key in keys]
+    fields += [_field(column, of_text) for column in columns]
+    schema: dict[str, Any] = {"fields": fields, "missingValues": [""] if of_text else ["", "nan"], "primaryKey": keys}
+    if kind == PERSON:
+        other = _name(file.name.replace(PERSON, HOUSEHOLD, 1))
+        schema["foreignKeys"] = [{"fields": [HOUSEHOLD], "reference": {"resource": other, "fields": [HOUSEHOLD]}}]
+    return _facts(file) | {"schema": schema}
+
+
+def _name(file: str) -> str:
+    return file.replace(".", "-")
 
 
 def _resource(said: Description, file: File) -> dict[str, Any]:
-    stem, suffix = file.name.rsplit(".", 1)
+    columns = LISTED[file.name] if file.set is None else {}
+    fields = [{"name": name, "type": kind} for name, kind in columns.items()]
+    of_text = file.media == CSV
+    missing = [""] if of_text else ["", "nan"]
+    return _facts(file) | {"schema": {"fields": fields or _fields(said, of_text), "missingValues": missing}}
+
+
+def _facts(file: File) -> dict[str, Any]:
+    suffix = file.name.rsplit(".", 1)[1]
     facts: dict[str, Any] = {
-        "name": f"{stem}-{suffix}",
+        "name": _name(file.name),
         "path": file.name,
         "description": f"{file.what}{f', set {file.set}' if file.set else ''}",
         "format": suffix,
@@ -80,11 +119,7 @@ def _resource(said: Description, file: File) -> dict[str, Any]:
     if file.media == CSV:
         checked = {"bytes": file.facts.size, "hash": f"sha256:{file.facts.sha256}"}
         facts |= {"encoding": "utf-8", "profile": "tabular-data-resource", **checked}
-    columns = LISTED[file.name] if file.set is None else {}
-    fields = [{"name": name, "type": kind} for name, kind in columns.items()]
-    of_text = file.media == CSV
-    missing = [""] if of_text else ["", "nan"]
-    return facts | {"schema": {"fields": fields or _fields(said, of_text), "missingValues": missing}}
+    return facts
 
 
 def _fields(said: Description, of_text: bool) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """opendp_deployment.yaml: a card for the registry of deployments of differential privacy that OpenDP keeps, all three tiers.
 
-What a release does not know is for the person to say who hands the card in: what kind of organisation the curator is has no
-line here, and the registry asks for one; regions are told as not stated.
+What a release cannot know, its publisher says in dataset.yaml (`publisher`, `registry`). What is not said there says so on the
+card, which then names what is left to say before it is handed in.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from schemas.spec.registry import RegistryFacts
 from tasks.publishing.description import Description
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.yaml_text import yaml_bytes
@@ -45,13 +46,15 @@ def _write(said: Description) -> bytes:
 
 
 def _basic(said: Description) -> dict[str, Any]:
+    facts = said.domain.registry or RegistryFacts()
+    curator = {"data_curator_name": said.domain.publisher, "data_curator_type": facts.curator_type}
     return {
         "name": said.name,
-        "data_curators": [{"data_curator_name": said.domain.publisher or NOT_STATED}],
+        "data_curators": [{name: text or NOT_STATED for name, text in curator.items()}],
         "description": said.text,
         "intended_use": said.use,
         "data_product_type": "Synthetic data",
-        "data_product_region": NOT_STATED,
+        "data_product_region": facts.region or NOT_STATED,
         "publication_date": said.made_at,
     }
 
@@ -74,11 +77,20 @@ def _loss(said: Description) -> dict[str, Any]:
     return {
         "privacy_unit": said.plan.unit,
         "privacy_unit_details": f"Two data sets are adjacent where {adjacent}.{given}",
-        "number_of_privacy_units": max(1, round(said.view.total.estimate / said.plan.rows_per_person)),
+        "number_of_privacy_units": max(1, round(_rows(said) / said.plan.rows_per_person)),
         "privacy_parameters": said.privacy,
-        "privacy_parameters_details": f"{said.guarantee.sentence} The number of units is the published number of rows, "
+        "privacy_parameters_details": f"{said.guarantee.sentence} The number of units is {_whose_rows(said)}, "
         "divided by the most that one of them may have.",
     }
+
+
+def _rows(said: Description) -> float:
+    """Of the records: as published or, where these have weights and the number is not, as expected in public."""
+    return said.view.total.estimate if said.plan.weight is None else float(said.domain.expected_rows or 1)
+
+
+def _whose_rows(said: Description) -> str:
+    return "the published number of rows" if said.plan.weight is None else "the publicly expected number of records"
 
 
 def _model(said: Description) -> dict[str, Any]:
@@ -111,8 +123,17 @@ def _implementation(said: Description) -> dict[str, Any]:
         "and rows from the tables. Nothing of it looks at the records.",
         "justification": " ".join(_reasons(said)),
         "utility": f"{said.use} margins.csv has every count with its 95 % interval.",
-        "additional_information": "index.html explains the release; manifest.json has every draw as exact fractions.",
+        "additional_information": "index.html explains the release; manifest.json has every draw as exact fractions."
+        + _left_to_say(said),
     }
+
+
+def _left_to_say(said: Description) -> str:
+    """Which keys of dataset.yaml would fill the card."""
+    facts = said.domain.registry or RegistryFacts()
+    keys = {"publisher": said.domain.publisher, "registry.curator_type": facts.curator_type, "registry.region": facts.region}
+    left = [key for key, text in keys.items() if not text]
+    return f" Not stated in dataset.yaml, and to be said before this card is handed in: {', '.join(left)}." if left else ""
 
 
 def _mechanisms(said: Description) -> Iterator[str]:

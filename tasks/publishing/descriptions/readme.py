@@ -10,6 +10,7 @@ def _write(said: Description) -> bytes:
     domain = said.domain
     suffixes = sorted({file.name.rsplit(".", 1)[1] for file in said.files if file.set})
     names = f"synthetic-1 … synthetic-{said.plan.sets}" if said.plan.sets > 1 else "synthetic-1"
+    what = "the synthetic records" if domain.tables is None else "household rows; household-1, person-1 …: the linked tables"
     who = ", ".join(part for part in (domain.publisher, domain.contact) if part)
     about = f"{said.title} ({said.made_at}){f'. {who}' if who else ''}"
     licence = f"Licence: {domain.licence}. " if domain.licence else ""
@@ -17,7 +18,7 @@ def _write(said: Description) -> bytes:
         about,
         said.text,
         f"Promise: {said.guarantee.sentence}",
-        f"{names} ({', '.join(suffixes)}): the synthetic records. {said.combining} `steps fit` and analysis.R do it.",
+        f"{names} ({', '.join(suffixes)}): {what}. {said.combining} `steps fit` and analysis.R do it.",
         "index.html: the page for people. Read it first: what can be asked of these data, and what cannot.",
         "codebook.html, codebook.csv: what attributes, categories and codes mean. margins.csv, pairs.csv: counts with errors.",
         "consistent-counts, noisy-counts, tree (parquet), domain.json, plan.json: what the rows follow from, for who checks.",

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 
 from schemas.errors import SpecError
 from schemas.registry import Registry
+from tasks.tables_on_disk import Stored
 
 SEALED = "parquet"
+Pieces = Callable[[Iterator[pa.Table]], Iterator[bytes]]
 
 
 @dataclass(frozen=True)
@@ -26,9 +29,19 @@ class BundleFormat:
     suffix: str
     write: Callable[[bytes], bytes]
     holds: Callable[[bytes, pa.Table], bool]
+    pieces: Pieces | None = None  # the same file from records in blocks, so that neither need fit in memory
 
-    def is_copy(self, path: Path, records: pa.Table) -> bool:
-        return self.holds(path.read_bytes(), records)
+    def write_into(self, target: IO[bytes], sealed: Path) -> None:
+        if self.pieces is None:
+            target.write(self.write(sealed.read_bytes()))
+        else:
+            target.writelines(self.pieces(Stored(sealed).blocks()))
+
+    def is_copy(self, path: Path, records: Stored) -> bool:
+        if self.pieces is None:
+            return self.holds(path.read_bytes(), records.read())
+        with path.open("rb") as file:
+            return all(file.read(len(piece)) == piece for piece in self.pieces(records.blocks())) and not file.read(1)
 
 
 FORMATS = Registry(__name__, BundleFormat)

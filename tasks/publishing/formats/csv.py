@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,11 @@ def _holds(content: bytes, records: pa.Table) -> bool:
     return csv_lines(records) == content
 
 
+def _pieces(blocks: Iterator[pa.Table]) -> Iterator[bytes]:
+    for number, block in enumerate(blocks):
+        yield csv_lines(block, header=number == 0)
+
+
 def csv_lines(records: pa.Table, header: bool = True) -> bytes:
     """The one way to write these records, with the names of their columns first."""
     text = io.StringIO(newline="")
@@ -57,4 +63,4 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     return list(column.to_pylist())
 
 
-ENTRY = BundleFormat("csv", 2, ".csv", _write, _holds)
+ENTRY = BundleFormat("csv", 2, ".csv", _write, _holds, _pieces)

@@ -34,7 +34,7 @@ steps_read <- function(number) {
   } else {
     steps_refuse("this release has its sets as Parquet alone: install.packages(\"arrow\"), or make CSV files of them")
   }
-  names(set)[seq_along(names)] <- names # what is derived stands behind them
+  names(set) <- names # of all columns, what is derived last
   set[names] <- lapply(steps_release$attributes, function(attribute) steps_values(set[[attribute$name]], attribute, written))
   set[names]
 }
@@ -99,15 +99,18 @@ steps_fit_set <- function(formula, kind, frame, outcome) {
   x <- stats::model.matrix(formula, frame)
   y <- frame[[outcome]]
   y <- if (is.factor(y)) as.numeric(y) - 1 else y
+  sound <- qr(x, tol = 1e-9) # columns that others determine are left out: their numbers are not determined, the others' are
+  taken <- sort(sound$pivot[seq_len(sound$rank)])
+  value <- rep(NA_real_, ncol(x))
   if (kind == "linear") {
-    found <- stats::lm.fit(x, y)
+    found <- stats::lm.fit(x[, taken, drop = FALSE], y)
     whole <- steps_inverse(crossprod(x))
     freedom <- nrow(x) - found$rank
     variance <- sum(found$residuals^2) / freedom * diag(whole$inverse)
     lost <- whole$unknown
   } else {
     control <- stats::glm.control(epsilon = 1e-13, maxit = 100)
-    found <- suppressWarnings(stats::glm.fit(x, y, family = stats::binomial(), control = control))
+    found <- suppressWarnings(stats::glm.fit(x[, taken, drop = FALSE], y, family = stats::binomial(), control = control))
     weight <- found$fitted.values * (1 - found$fitted.values)
     variance <- diag(steps_inverse(crossprod(x * sqrt(weight)))$inverse)
     # Where every fitted probability is 0 or 1 the likelihood is flat: what only those rows determine has no estimate.
@@ -115,7 +118,8 @@ steps_fit_set <- function(formula, kind, frame, outcome) {
     lost <- adrift | steps_inverse(crossprod(x))$unknown
     freedom <- Inf
   }
-  list(value = ifelse(lost, NA, found$coefficients), variance = variance, freedom = freedom, names = colnames(x))
+  value[taken] <- found$coefficients
+  list(value = ifelse(lost, NA, value), variance = variance, freedom = freedom, names = colnames(x))
 }
 
 # m sets combined: `budget` says whether each has noise of its own, or all are plausible tables behind one measurement.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -20,7 +22,7 @@ from steps_engine.inference.contrasts import contrast, contrast_shape, residual
 from steps_engine.methods.planning import make_plan, plan_with_analyses
 from steps_engine.noise import SeededRandomness
 from tasks.verify.analyses import _is_measured
-from tests.steps_engine.analyses.asking import FLAT, PAIRS, PEOPLE, asking
+from tests.steps_engine.analyses.asking import FLAT, PAIRS, PEOPLE, asking, people
 
 REPEATS = 600
 MEASURES = {"ε": {"epsilon": "0.15"}, "ρ": {"rho": "0.0008", "delta": "1e-9"}}  # noise as large as sampling, and larger
@@ -28,11 +30,11 @@ either_measure = pytest.mark.parametrize("privacy", MEASURES.values(), ids=MEASU
 
 
 class Noisy:
-    """Noisy tables of balanced people, by interactions: what a plan of pairs measures."""
+    """Noisy tables of people as they are expected, by interactions: what a plan of pairs measures."""
 
     def __init__(self, domain: Domain, plan: Plan, randomness: SeededRandomness, rng: np.random.Generator) -> None:
-        cells = int(np.prod(domain.sizes))
-        self.people = rng.multinomial(domain.expected_rows, np.full(cells, 1 / cells)).reshape(domain.sizes)
+        chance = reduce(np.multiply.outer, [each.expected_shares for each in domain.attributes])
+        self.people = rng.multinomial(domain.expected_rows, chance.ravel()).reshape(domain.sizes)
         self.domain, self.total = domain, self.people.sum()
         self.parts = {}
         for draw in plan.draws:
@@ -139,6 +141,27 @@ def test_a_logistic_models_coefficients_vary_as_predicted(privacy):
     found = simulated(PEOPLE, plan, logit).var(axis=0)
     names = ["Intercept", "region[T.south]", "region[T.west]", "age"]
     assert found == pytest.approx([sampling[name] + noise[name] for name in names], rel=0.2)
+
+
+@either_measure
+@pytest.mark.whole
+def test_coefficients_of_rare_categories_vary_as_predicted_where_shares_are_expected(privacy):
+    domain = people(voted={"yes": "0.2"}, region={"south": "0.1"})
+    privacy = {name: str(4 * Decimal(value)) if name != "delta" else value for name, value in privacy.items()}
+    release = asking("voted ~ region + age", domain=domain, **privacy)
+    plan = plan_with_analyses(release)
+    sampling, noise = variances_of(plan.analyses[0], Measured(domain, plan))
+    found = simulated(domain, plan, logit).var(axis=0)
+    names = ["Intercept", "region[T.south]", "region[T.west]", "age"]
+    assert found == pytest.approx([sampling[name] + noise[name] for name in names], rel=0.2)
+    even = plan_with_analyses(release.model_copy(update={"domain": PEOPLE})).analyses[0]
+    assert noise["region[T.south]"] > sampling["region[T.south]"] / 3
+    assert plan.analyses[0].coefficients["region[T.south]"] > 2 * even.coefficients["region[T.south]"]  # told anew
+
+
+def test_what_is_expected_of_shares_changes_nothing_that_is_drawn():
+    even, rare = (plan_with_analyses(asking("voted ~ region", domain=each)) for each in (PEOPLE, people(voted={"yes": "0.1"})))
+    assert even.draws == rare.draws and even.hash != rare.hash
 
 
 def test_a_model_within_some_rows_varies_as_predicted():

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain
-from steps_engine.answers.conditions import codes_where, labels_where, place_of, read_conditions
+from steps_engine.answers.conditions import codes_where, labels_where, read_conditions
 from tests.tasks.publishing.making import POLL
 
 NUMBERS = Domain.model_validate(
@@ -100,6 +100,51 @@ def test_a_name_stands_once_and_a_value_may_hold_an_equals_sign():
         read_conditions(["a=1", "a=2"])
 
 
-def test_labels_say_what_codes_stand_for():
-    assert labels_where({0: (0, 7), 3: (1,)}, NUMBERS) == {"age": ("18", "25"), "kind": ("b, or c",)}
-    assert place_of("kind", NUMBERS) == 3
+def test_labels_say_what_is_asked():
+    assert labels_where({"age": "18, 25", "kind": "b, or c"}, NUMBERS) == {"age": ("18", "25"), "kind": ("b, or c",)}
+
+
+COUNTIES = Domain.model_validate(
+    {
+        "name": "counties",
+        "population": "n",
+        "attributes": (
+            {"name": "county", "kind": "categorical", "categories": ("Kent", "Fife", "Devon"), "missing": "category"},
+        ),
+        "derived": (
+            {"name": "region", "from": "county", "by": {"Fife": "Scotland", "Kent": "South", "Devon": "South"}},
+            {"name": "coast", "from": "county", "by": {"Kent": "east", "Fife": "east", "Devon": "west", "(missing)": "none"}},
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "codes"),
+    [
+        ({"region": "South"}, (0, 2)),
+        ({"region": "Scotland,South"}, (0, 1, 2)),
+        ({"region": "(missing)"}, (3,)),
+        ({"coast": "none"}, (3,)),
+        ({"coast": "east", "region": "South"}, (0,)),
+        ({"county": "Kent, Fife", "region": ["Scotland", None]}, (1,)),
+    ],
+    ids=str,
+)
+def test_a_condition_on_what_follows_is_one_on_what_it_follows_from(asked, codes):
+    assert codes_where(asked, COUNTIES) == {0: codes}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"regoin": "South"}, "there is no attribute 'regoin'; did you mean 'region'?"),
+        ({"region": "Sout"}, "region has no category 'Sout'; did you mean 'South'?"),
+        ({"region": "South", "county": "Fife"}, "nothing fulfils region=South, county=Fife: one part excludes another"),
+        ({"coast": "(missing)"}, "coast has no category"),
+    ],
+    ids=str,
+)
+def test_a_condition_on_what_follows_is_told_too(asked, said):
+    with pytest.raises(SpecError, match=said):
+        codes_where(asked, COUNTIES)

@@ -18,6 +18,7 @@ from steps_engine.answers.table import shares_of
 from steps_engine.domain.cells import Space
 from steps_engine.inference.contrasts import contrast
 from steps_engine.inference.least_squares import variances
+from steps_engine.methods.pairs.estimate import one_way_with_errors
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
@@ -43,9 +44,11 @@ CLUB = Domain.model_validate(
 RULED = CLUB.model_copy(
     update={"rules": Domain.model_validate({**CLUB.model_dump(), "rules": ({"never": {"member": "no", "pays": "yes"}},)}).rules}
 )
+GAMES = {"chess": "board", "rowing": "field", "golf": "field"}
 TREE = {"decomposition": "tree", "order": ("member", "sport")}
 RHO = {"rho": "0.3", "delta": "1e-9"}
 QUESTIONS = [Asked((0,), {}), Asked((2, 0), {}), Asked((1,), {3: (1,)}), Asked((2,), {1: (0, 2)})]
+QUESTIONS += [Asked((2,), {}, {2: (1, 0, 0, 1)}), Asked((1, 0), {}, {1: (0, 1, 1)}), Asked((2,), {3: (1,)}, {2: (1, -1, 0, 0)})]
 LARGE = [*QUESTIONS, Asked((3, 1), {2: (0, 3)}), Asked((0, 1, 2, 3), {})]
 
 
@@ -99,10 +102,12 @@ def least_squares_of(rows: Iterator[tuple], sums: np.ndarray) -> tuple[np.ndarra
 
 
 def sums_of(asked: Asked, domain: Domain, codes: np.ndarray) -> np.ndarray:
+    """A row of ones and noughts over the cells for every combination of classes."""
     inside = np.all([np.isin(codes[:, j], held) for j, held in asked.kept.items()], axis=0) if asked.kept else True
-    shape = tuple(domain.sizes[j] for j in asked.attributes)
-    cell = np.ravel_multi_index(tuple(codes[:, list(asked.attributes)].T), shape)
-    return ((cell == np.arange(np.prod(shape))[:, None]) & inside).astype(float)
+    classes = [asked.classes.get(j, range(domain.sizes[j])) for j in asked.attributes]
+    wanted = itertools.product(*(range(max(each) + 1) for each in classes))
+    found = np.array([[classes[k][row[j]] for k, j in enumerate(asked.attributes)] for row in codes.tolist()])
+    return np.array([(found == each).all(axis=1) & inside for each in wanted], dtype=float)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +155,17 @@ def exact(domain: Domain, asked: Asked) -> np.ndarray:
         (TREE, Asked((2,), {3: (1,)}), {}),
         ({"decomposition": "pairs"}, Asked((0, 3), {}), {}),  # which the rule ties together
         ({"decomposition": "pairs"}, Asked((2,), {1: (0, 2)}), RHO),
-        ({"decomposition": "cascade"}, Asked((0,), {}), {}),
+        ({"decomposition": "cascade"}, Asked((2,), {}, {2: (0, 1, 1, 0)}), {}),
         ({"decomposition": "privbayes"}, Asked((2,), {}), {}),
     ],
-    ids=["tree", "tree, some rows", "pairs under a rule", "pairs in ρ, some rows", "cascade", "privbayes"],
+    ids=[
+        "tree",
+        "tree, some rows",
+        "pairs under a rule",
+        "pairs in ρ, some rows",
+        "cascade, in classes",
+        "privbayes",
+    ],
 )
 @pytest.mark.whole
 def test_intervals_hold_the_truth_as_often_as_they_say(method: dict, asked: Asked, privacy: dict):
@@ -170,6 +182,37 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method: dict, asked: Aske
     assert 0.92 <= np.mean(held) and 0.92 <= np.mean(shares)
     assert np.mean(narrow) < 0.85, "intervals half as wide are caught"
     assert 0.6 < np.mean(squares) < 1.5, "standard errors are neither too small nor too large"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [{"decomposition": name} for name in ("pairs", "cascade", "privbayes", "flat")] + [TREE],
+    ids=lambda method: method["decomposition"],
+)
+@pytest.mark.parametrize("budget", ["shared", "split"])
+def test_a_page_shows_the_numbers_of_a_table(method: dict, budget: str):
+    domain = Domain.model_validate({**RULED.model_dump(), "derived": ({"name": "game", "from": "sport", "by": GAMES},)})
+    plan, tables = drawn(domain, method, 3, {"count": 2, "budget": budget})
+    does = method_of(plan)
+    for i in (1, 2):
+        tables[f"synthetic-{i}"] = does.synthesize(domain, plan, tables, i, SeededRandomness(i))
+    view = does.view(domain, plan, tables)
+    assert sorted(margin.attribute for margin in view.margins) == sorted(RULED.names)
+    [derived] = view.derived
+    assert derived.labels == ("board", "field") and derived.synthetic.sum() == view.margins[0].synthetic.sum()
+    for margin in (*view.margins, derived):
+        j, classes = (1, {1: (0, 1, 1)}) if margin is derived else (RULED.index(margin.attribute), {})
+        found = tabulated(domain, plan, tables, Asked((j,), {}, classes))
+        assert np.allclose(margin.estimate, found.estimate) and np.allclose(margin.half, found.half)
+        assert np.allclose(margin.error**2, found.variance)
+
+
+def test_a_margin_of_pairs_is_better_known_than_by_its_own_table():
+    plan, tables = drawn(CLUB, {"decomposition": "pairs"}, 3)
+    structure, _ = read_measured(CLUB, plan, tables)
+    for j in range(4):
+        _, alone = one_way_with_errors(structure.margins, j)
+        assert (np.sqrt(tabulated(CLUB, plan, tables, Asked((j,), {})).variance) < 0.9 * alone).all()
 
 
 def test_what_was_not_measured_is_said():
@@ -217,6 +260,11 @@ def test_categories_that_were_counted_in_groups_are_told_in_groups():
         assert len(alone.estimate) == 80, "by itself it was counted category by category"
         middle = int(np.argmax(np.bincount(group) > 1))
         divided = tuple(np.flatnonzero(group == middle)[:1].tolist())
+        halves = Asked((0, 2), {}, {2: tuple((group > middle).astype(int).tolist())})
+        assert np.allclose(
+            tabulated(wide, plan, tables, halves).estimate.reshape(2, 2)[:, 1],
+            found.estimate.reshape(2, -1)[:, middle + 1 :].sum(axis=1),
+        )
         assert "divides one of them" in method_of(plan).tabulate(wide, plan, tables, Asked((0,), {2: divided}))
         whole = tabulated(wide, plan, tables, Asked((0,), {2: tuple(np.flatnonzero(group == middle).tolist())}))
         assert np.allclose(whole.estimate, found.estimate.reshape(2, -1)[:, middle])

@@ -61,6 +61,7 @@ WORDED = Domain.model_validate(
         "title": "Who votes, & why",
         "description": "A poll on <turnout> in the town: who voted.",
         "publisher": "Statistics of the Town",
+        "registry": {"curator_type": "Government", "region": "Atlantis"},
         "contact": "statistics@town.example",
         "licence": "CC-BY-4.0",
         "source": "The poll's questionnaire of 2026",

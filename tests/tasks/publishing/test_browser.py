@@ -99,5 +99,7 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
 
 
 def test_all_pages_have_one_style():
-    pages = [path for path in PAGES.glob("*.html") if "<html" in path.read_text()]
-    assert len(pages) >= 4 and all('{% include "style.css" %}' in path.read_text() for path in pages)
+    texts = {path.name: path.read_text() for path in PAGES.glob("*.html")}
+    assert [name for name, text in texts.items() if "<html" in text] == ["page.html"]
+    assert '{% include "style.css" %}' in texts["page.html"]
+    assert sum(text.startswith('{% extends "page.html" %}') for text in texts.values()) >= 4

@@ -179,7 +179,12 @@ CARD = {
         "data_curators": {
             "type": "array",
             "minItems": 1,
-            "items": {"type": "object", "required": ["data_curator_name"], "properties": {"data_curator_name": _TEXT}},
+            "items": {
+                "type": "object",
+                "required": ["data_curator_name", "data_curator_type"],
+                "additionalProperties": False,
+                "properties": {"data_curator_name": _TEXT, "data_curator_type": _TEXT},
+            },
         },
         "description": _TEXT,
         "intended_use": _TEXT,
@@ -254,6 +259,16 @@ def test_the_card_names_the_variant_and_its_figures(worded, silent):
         card = plain(folder_of(made) / "opendp_deployment.yaml")["deployment"]
         assert card["dp_variant"]["variant_name"] == variant
         assert card["privacy_loss"]["privacy_parameters"].keys() == figures
+
+
+def test_what_the_card_does_not_know_is_said_in_the_spec_or_named(worded, silent):
+    card = plain(folder_of(worded) / "opendp_deployment.yaml")["deployment"]
+    assert card["basic"]["data_curators"] == [{"data_curator_name": WORDED.publisher, "data_curator_type": "Government"}]
+    assert card["basic"]["data_product_region"] == "Atlantis" and "not stated" not in str(card).lower()
+    card = plain(folder_of(silent) / "opendp_deployment.yaml")["deployment"]
+    told = "to be said before this card is handed in: publisher, registry.curator_type, registry.region."
+    assert told in card["implementation"]["additional_information"]
+    assert card["basic"]["data_curators"] == [{"data_curator_name": "not stated", "data_curator_type": "not stated"}]
 
 
 def test_a_card_without_a_field_is_noticed(worded):
@@ -385,9 +400,9 @@ def test_two_publications_of_the_same_draws_describe_themselves_in_the_same_byte
     from tasks.publishing.publication import contents, public_tables
 
     tables = public_tables(again.home, again.release, again.plan, again.references)
-    files = contents(again.home, again.release, again.plan, tables, again.proof, "steps-seeds/1")
+    files = contents(again.home, again.release, again.plan, tables, again.proof, "steps-seeds/1", tmp_path)
     first = {path.name: path.read_bytes() for path in folder_of(worded).iterdir()}
-    assert files == first
+    assert {name: each.read_bytes() if isinstance(each, Path) else each for name, each in files.items()} == first
 
 
 def test_a_new_describing_file_is_one_module(monkeypatch, tmp_path):

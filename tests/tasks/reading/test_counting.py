@@ -334,3 +334,21 @@ def test_a_rule_break_is_not_counted_away(tmp_path, confidential):
     good_frame().to_parquet(tmp_path / "records.parquet")
     with pytest.raises(DataInvalid):
         count_cells(make_release(tmp_path / "records.parquet", domain), confidential)
+
+
+def test_what_duckdb_says_midway_through_an_answer_does_not_leave_with_it(tmp_path: Path):
+    """The first block is answered, a later one fails: the error quotes a record, and nothing that is raised holds it."""
+    import duckdb
+
+    from tasks.reading.sources import ReadingFailed, query_in_blocks
+
+    fails = "CASE WHEN i = 9000 THEN error('secret: ' || i) ELSE i::VARCHAR END"
+    with duckdb.connect(config={"threads": 1}) as connection:
+        blocks = query_in_blocks(connection, f"SELECT {fails} AS said FROM range(10000) t(i)", 1000)
+        with pytest.raises(ReadingFailed) as caught:
+            list(blocks)
+    assert "secret" in caught.value.confidential and "secret" not in str(caught.value)
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+    with duckdb.connect() as connection:
+        sizes = [len(block) for block in query_in_blocks(connection, "SELECT i FROM range(10000) t(i)", 3000)]
+    assert sizes == [3000, 3000, 3000, 1000]

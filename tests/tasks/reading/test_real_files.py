@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import encode
 from tasks.publishing import bundle
 from tasks.reading.fitting import look_at
-from tasks.reading.sources import open_source
+from tasks.reading.sources import connect, open_source, query
 from tasks.stages.validate import validate_records
 from tests.tasks.reading.records import count_cells, make_domain, make_release
 
@@ -177,6 +178,23 @@ def test_batches_of_a_program_s_file_add_up_to_all_of_it(tmp_path, confidential,
     domain = make_domain([{"name": "a", "kind": "integer", "bounds": (0, 9)}])
     monkeypatch.setattr("tasks.reading.statistical.VALUES_PER_BATCH", 143)  # 1001 = 7 · 143: the last batch is empty
     assert cells(tmp_path / "a.sav", domain, confidential) == {(i,): 100 + (i == 0) for i in range(10)}
+
+
+@pytest.mark.parametrize("kind", ["xpt", "sas7bdat"])
+def test_a_file_of_sas_is_read_as_pandas_reads_it(kind: str, tmp_path: Path):
+    """pandas has a reader of its own. Of .sas7bdat there is no fixture: no free program writes it."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    if kind == "sas7bdat" and "STEPS_SAS7BDAT" not in os.environ:
+        pytest.skip("no .sas7bdat file at hand: STEPS_SAS7BDAT=FILE names one")
+    path = Path(os.environ["STEPS_SAS7BDAT"]) if kind == "sas7bdat" else tmp_path / "a.xpt"
+    if kind == "xpt":
+        pyreadstat.write_xport(pd.DataFrame({"AGE": [18.0, 20.5], "SEX": ["m", "f"]}), path, file_format_version=5)
+    theirs, source = pd.read_sas(path, encoding="infer" if kind == "sas7bdat" else "ascii"), open_source(path)
+    assert set(source.names) == set(theirs.columns)
+    with connect(source, tmp_path) as connection:
+        ours = query(connection, f"SELECT * FROM {source.relation()}").to_pandas().set_axis(list(source.names), axis=1)
+    numbers = theirs.select_dtypes("number").columns
+    assert len(ours) == len(theirs) and np.allclose(ours[numbers].astype(float), theirs[numbers], equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["a.sav", "a.dta", "a.sas7bdat", "a.xpt"])

@@ -250,11 +250,13 @@ def test_a_regression_sees_the_very_rows_that_are_counted(tmp_path):
     rows_of(ONE_EACH * 5).to_parquet(tmp_path / "records.parquet", index=False)
     file = Records(str(tmp_path / "records.parquet"), domain)
     coded = _coded(file)
-    fitted = Counter(_frame(file, ("age",))["age"].tolist())
+    frame, weight = _frame(file, ("age",))
+    assert weight is None
+    fitted = Counter(frame["age"].tolist())
     assert fitted == Counter(dict(zip(coded.codes[:, 0].tolist(), coded.counts.tolist(), strict=True)))
 
 
-MOMENTS = ("validate_records", "open_source", "must_be_readable", "connect", "prepare", "query")
+MOMENTS = ("validate_records", "open_source", "must_be_readable", "connect", "prepare", "query_in_blocks")
 
 
 @pytest.mark.parametrize("excess", ["forbid", "drop"])

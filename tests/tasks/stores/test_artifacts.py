@@ -317,12 +317,11 @@ def test_a_full_disk_leaves_nothing_and_names_the_folder(store, monkeypatch, cal
 
 
 def test_a_write_that_fails_midway_leaves_nothing(store, monkeypatch):
-    def fails(table, file, **_: object) -> None:
-        file.write(b"PAR1 and then the disk is full")
+    def fails(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", fails)
+        patch.setattr(pq.ParquetWriter, "write_table", fails)
         with pytest.raises(InfrastructureFault, match="No space left"):
             store.write("voter-1", "noisy", TABLE, SCHEMA, "public")
     assert [path for path in store.home.staging.rglob("*") if path.is_file()] == []

@@ -143,6 +143,28 @@ def test_totals_that_do_not_add_up_and_overspending_are_found_under_a_valid_chai
     assert any("no kind and amount" in problem for problem in chain_problems(refund))
 
 
+def test_a_deleted_ledger_is_told_in_one_sentence(home, written, ask):
+    for name in ("second", "third", "fourth"):
+        written.charge(ask(name))
+    last = written.head()[0]
+    for path in home.ledger_file.parent.glob(f"{home.ledger_file.name}*"):
+        path.unlink()
+    empty = open_ledger(home)
+    (problem,) = empty.verify(empty.anchor)
+    assert f"knows entry {last} and {last - 1} more that this ledger lacks; this ledger ends at entry 0" in problem
+    assert "steps restore" in problem
+    with pytest.raises(EvidenceBroken, match=f"knows entry {last} and.*Nothing was charged"):
+        empty.must_be_current(empty.anchor)
+
+
+def test_a_ledger_with_another_history_is_told_in_one_sentence(home, written, tmp_path):
+    heads = [KnownHead("elsewhere", seq, "0" * 64) for seq in range(1, written.head()[0] + 1)]
+    problems = written.verify(written.anchor, heads)
+    assert problems == [
+        f"elsewhere knows another entry 1 and {len(heads) - 1} more than this ledger holds: the ledger was rewritten"
+    ]
+
+
 def test_a_restored_old_copy_is_refused(home, written, ask, tmp_path):
     copy = tmp_path / "backup.db"
     shutil.copy(home.ledger_file, copy)

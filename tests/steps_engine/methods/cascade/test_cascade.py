@@ -20,6 +20,7 @@ from steps_engine.domain import contingency
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.encoding import encode
+from steps_engine.methods.blocks import together
 from steps_engine.methods.cascade import growth as cascade
 from steps_engine.methods.cascade import sanitize as sanitizing
 from steps_engine.methods.cascade import synthesize as walking
@@ -306,7 +307,7 @@ def test_missing_values_numbers_and_dates_come_back_as_records():
     of = Domain.model_validate({"name": "d", "population": "p", "attributes": attributes, "rules": (never(c=None, w=None),)})
     codes = np.random.default_rng(1).integers(0, (2, 4, 3), (400, 3))
     plan, randomness = plan_of(of, LARGE), SeededRandomness(5)
-    table = synthesize_cascade(of, plan, fit(of, plan, count_codes(codes), randomness), 1, randomness)
+    table = together(synthesize_cascade(of, plan, fit(of, plan, count_codes(codes), randomness), 1, randomness))
     assert table.num_rows == 400
     again = encode(table.to_pandas(), of)
     assert np.abs(np.bincount(again[:, 1], minlength=5) - np.bincount(codes[:, 1], minlength=5)).max() <= 4

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import count_codes
+from steps_engine.methods.blocks import together
 from steps_engine.methods.cascade.sanitize import sanitize
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.privbayes import network as privbayes
@@ -57,7 +58,7 @@ def test_no_records_give_a_plausible_set():
     of, randomness = domain(2, 3, 2), SeededRandomness(1)
     plan = make_plan(release(of, PRIVBAYES))
     network = fit(of, plan, count_codes(np.zeros((0, 3), int)), randomness)
-    assert synthesize_privbayes(of, plan, network, 1, randomness).num_rows < 500
+    assert together(synthesize_privbayes(of, plan, network, 1, randomness)).num_rows < 500
 
 
 def test_a_chain_is_found_and_followed_with_a_large_budget():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -134,6 +135,11 @@ REFUSED = {
         "known are aic, bic",
     ),
     "shares that do not fit": (domain(2, 3), method_spec(decomposition="tree", order=("x0",), shares=(1, 2, 3)), "2 layers"),
+    "a share of nearly nothing": (
+        domain(2, 3),
+        method_spec(decomposition="tree", order=("x0",), shares=(Decimal("1e300"), 1)),
+        "pays so little .* larger share",
+    ),
     "uh deeper than the domain": (domain(2, 3), method_spec(decomposition="uh", layers=3), "2 attributes"),
 }
 

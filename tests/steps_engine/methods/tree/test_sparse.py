@@ -19,6 +19,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.prefixes import categories_left, complete, completions
 from steps_engine.laws import Law, chance_of_reaching, excess_tables, gap_tables
+from steps_engine.methods.blocks import together
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.tree import plan as planning
@@ -260,7 +261,7 @@ def test_sampled_cells_sum_to_the_nodes_above_them_and_rows_break_no_rule(method
     for whole, above in zip(made.cells.whole, made.whole[-1], strict=True):
         assert np.array_equal(np.bincount(parent, weights=whole, minlength=len(opened)), np.where(opened, above, 0))
     for which in range(1, plan.sets + 1):
-        records = synthesize(tree, made, which, SeededRandomness(1)).to_pydict()
+        records = together(synthesize(tree, made, which, SeededRandomness(1))).to_pydict()
         rows = list(zip(*records.values(), strict=True))
         assert len(rows) == made.whole[0][which - 1, 0] and set(rows) <= set(allowed_cells(SHAPE))
         if total == "invariant":

@@ -16,6 +16,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.encoding import decode, encode, stratified
+from steps_engine.methods.blocks import together
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree.correct import correct
 from steps_engine.methods.tree.sanitize import sanitize
@@ -38,7 +39,7 @@ def run(shape, method, counts, epsilon="1", seed=0, **privacy):
     plan = make_plan(release(shape, method, epsilon, **privacy), randomness)
     tree = build_tree(shape, plan, counts, randomness)
     consistent = correct(tree, sanitize(tree, counts, plan, randomness), plan, randomness)
-    return [synthesize(tree, consistent, i, randomness) for i in range(1, plan.sets + 1)]
+    return [together(synthesize(tree, consistent, i, randomness)) for i in range(1, plan.sets + 1)]
 
 
 def cells_of(table: pa.Table) -> Counter:
@@ -173,8 +174,8 @@ def test_a_person_keeps_at_most_the_declared_rows_chosen_from_their_own():
     kept = {who: sorted(encode(rows, many)[:, 0].tolist()) for who, rows in data.groupby("who")}
     assert kept["b"] == [1, 1] and len(kept["a"]) == 2 and set(kept["a"]) < {0, 1, 2}
     shuffled = data.sample(frac=1, random_state=3)
-    for together in (data, shuffled):
-        assert sorted(encode(together, many)[:, 0].tolist()) == sorted(kept["a"] + kept["b"])
+    for rows in (data, shuffled):
+        assert sorted(encode(rows, many)[:, 0].tolist()) == sorted(kept["a"] + kept["b"])
     keys = [bytes([number]) * 32 for number in range(40)]
     assert len({tuple(sorted(encode(data, many, key)[:, 0].tolist())) for key in keys}) == 3, "any two of a's rows may stay"
     with pytest.raises(DataInvalid, match="more than 2 rows"):

@@ -1,0 +1,66 @@
+"""What must hold between the parts of a domain: names that differ, columns that mean one thing, weights that fit the rest."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from typing import Any
+
+from schemas.spec.rules import some_of
+from schemas.spec.yaml import problem_at
+
+Domain = Any  # which asks, and so cannot be imported here
+
+
+def must_differ(domain: Domain) -> None:
+    """Attributes, levels of places, what is derived, the unit's column and the one of weights have names of their own."""
+    first: dict[str, str] = {}
+    entries = [*(("attributes", place, name) for place, name in enumerate(domain.names))]
+    entries += [("attributes", place, level) for place in domain.geographies for level in domain.coarser]
+    entries += [("derived", place, each.name) for place, each in enumerate(domain.derived)]
+    if len(domain.geographies) > 1:
+        raise problem_at(("attributes", domain.geographies[1]), "two attributes have a geography; a record lies in one place")
+    for key, place, name in entries:
+        if first.setdefault(alike(name), name) is not name:
+            text = f"{first[alike(name)]!r} stands twice (upper and lower case count as the same)"
+            raise problem_at((key, place), text)
+    column = domain.unit.column
+    if column is not None and column in domain.names:
+        raise ValueError(f"unit column {column!r} says whose row it is: it cannot be released as an attribute")
+    if column in domain.coarser:
+        raise ValueError(f"{column!r} says whose row it is: it cannot be a level of places")
+    if domain.weight is not None and alike(domain.weight.column) in (*first, alike(column or "")):
+        taken = "weights are no attribute, nothing derived and not whose row it is; leave one of both out"
+        raise problem_at(("weight", "column"), f"{domain.weight.column!r} stands twice: {taken}")
+
+
+def must_weigh(domain: Domain) -> None:
+    """Weights count one table of records, in places of one level."""
+    if domain.weight is not None and (domain.tables is not None or domain.geographies):
+        other = "linked tables" if domain.tables is not None else "places within places"
+        raise problem_at(("weight",), f"{other} cannot be weighted yet; leave one of both out")
+    assert domain.weighing is None or domain.weighing.units_per_row  # or it says why not
+
+
+def must_name_columns(domain: Domain) -> None:
+    """Every column of the source means one thing."""
+    for column, name in domain.rename.items():
+        if name not in domain.names:
+            near = difflib.get_close_matches(name, domain.names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {some_of(domain.names)}"
+            raise problem_at(("rename", column), f"there is no attribute {name!r}; {hint}")
+        if column in (*domain.ignore, *domain.names, *domain.own_columns):
+            raise problem_at(("rename", column), f"{column!r} is ignored, an attribute or the unit's column already")
+    if len(set(domain.rename.values())) < len(domain.rename):
+        raise problem_at(("rename",), "two columns get the same name; keep one, and ignore the other")
+    if wanted := next((name for name in domain.ignore if name in (*domain.names, *domain.own_columns)), None):
+        raise problem_at(("ignore",), f"{wanted!r} is an attribute, or says whose row it is: it cannot be ignored")
+
+
+def alike(name: str) -> str:
+    """What a name has in common with all that a person, or a program, would take for it.
+
+    >>> alike("Straße") == alike("STRASSE"), alike("K") == alike("\u212a")
+    (True, True)
+    """
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())

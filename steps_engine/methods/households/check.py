@@ -1,0 +1,34 @@
+"""Checks of published tables of linked tables: each part as pairs are checked. Imports nothing of the planning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine.methods.checked import Checked, Findings
+from steps_engine.methods.households.parts import ROWS_OF, Part, parts_of
+from steps_engine.methods.pairs import check as pairs
+
+
+def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked:
+    found = Findings()
+    parts = found.attempt("plan", parts_of, domain, plan)
+    if parts is None:
+        return Checked(tuple(found.found))
+    for stage, table in tables.items():
+        if ROWS_OF.name in table.column_names:
+            found.collect(stage, _part_problems, table, parts)
+    household, person = (pairs.check(part.domain, part.plan, part.of(tables)) for part in parts)
+    findings = [*found.found, *household.findings, *((stage, f"person: {text}") for stage, text in person.findings)]
+    ends = None if household.ends is None or person.ends is None else {**household.ends, **person.ends}
+    return Checked(tuple(findings), ends=ends, rows=household.rows, noise=household.noise)
+
+
+def _part_problems(table: pa.Table, parts: tuple[Part, Part]) -> Iterator[str]:
+    """Household rows first, then members, and nothing else."""
+    given, names = table[ROWS_OF.name].to_pylist(), [part.name for part in parts]
+    if given != sorted(given, key=names.index):
+        yield "does not have the household's part first and the members' after it"

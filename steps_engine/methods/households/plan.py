@@ -1,0 +1,115 @@
+"""The plan of linked tables: two plans of pairs, and how the budget is divided between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from schemas.budget import UNIT
+from schemas.errors import SpecError
+from schemas.plan import LayerPlan
+from schemas.spec.analyses import TableAnalysis
+from schemas.spec.domain import Domain
+from schemas.spec.flattened import REFERENCE
+from schemas.spec.release import Release
+from steps_engine.accounting.measures import PURE
+from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.methods.households.parts import marked
+from steps_engine.methods.households.spec import HouseholdsSpec
+from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
+from steps_engine.methods.pairs.plan import outline as outline_pairs
+from steps_engine.methods.pairs.spec import PairsSpec
+from steps_engine.methods.protocol import Candidate
+
+LEAST, MOST = Fraction(1, 10), Fraction(9, 10)  # of the budget, for household rows
+ROWS_PER_CELL = 10  # expected of a table of a member's attribute by kind and by the reference person's, if it is measured
+
+
+def outline(release: Release, allowance: Allowance) -> Outline:
+    """Both parts, one after the other; the draws of members are told apart by their name, tree and rows."""
+    domain, method = release.domain, release.spec.method
+    if domain.tables is None or not isinstance(method, HouseholdsSpec):
+        raise SpecError("decomposition: households releases linked tables; give the dataset tables.")
+    members = domain.tables.person.members
+    share = method.share if method.share is not None else planned_share(domain, allowance)
+    first = Fraction(int(share * allowance.total * UNIT), UNIT)  # whole billionths, as every cost is written
+    if not 0 < first < allowance.total:
+        raise SpecError("the budget is too small to be divided between households and members. Raise it.")
+    household = replace(allowance, total=first)
+    person = replace(allowance, total=allowance.total - first, rows=members)
+    of_household = outline_pairs(_asked(release, domain, method, ()), household)
+    of_person = outline_pairs(_asked(release, domain.counted, method, within_household(domain)), person, own_places(domain))
+    layers = [*_of_all(of_household, first / allowance.total, 0)]
+    layers += _of_all(of_person, 1 - first / allowance.total, len(layers))
+    return Outline(
+        layers=tuple(layers),
+        draws=(*of_household.draws, *map(marked, of_person.draws)),
+        memory_bytes=of_household.memory_bytes + of_person.memory_bytes,
+        seconds=round(of_household.seconds + of_person.seconds, 1),
+    )
+
+
+def own_places(domain: Domain) -> frozenset[int]:
+    """The members' own attributes: how columns of households go together is told by household rows."""
+    return frozenset(range(len(domain.sizes), len(domain.counted.sizes)))
+
+
+def _asked(release: Release, flat: Domain, method: HouseholdsSpec, tables: tuple[tuple[str, ...], ...]) -> Release:
+    """One part as a release of one table, by pairs: all of them, so that no election comes between."""
+    importance = {name: weight for name, weight in method.importance.items() if name in flat.names}
+    if unknown := set(method.importance) - set(release.domain.counted.names):
+        raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(release.domain.counted.names)}.")
+    pairs = PairsSpec(sets=method.sets, pairs="all", importance=importance)
+    total = release.spec.privacy.total if flat is release.domain else "estimated"
+    privacy = release.spec.privacy.model_copy(update={"total": total})
+    analyses = tuple(TableAnalysis(table=table) for table in tables)
+    spec = release.spec.model_copy(update={"method": pairs, "privacy": privacy, "analyses": analyses})
+    return release.model_copy(update={"spec": spec, "domain": flat})
+
+
+def within_household(domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """Tables of a member's attribute, the reference person's and the kind of member: how people of a household go together.
+
+    Left out where cells are so many that chance alone would fill them. From public inputs.
+    """
+    assert domain.tables is not None
+    person, flat = domain.tables.person, domain.counted
+    kind = () if person.kinds is None else (person.kinds,)
+    found = []
+    for name in person.names:
+        if name not in (person.reference_name, person.kinds):
+            table = (REFERENCE + name, *dict.fromkeys((*kind, name)))
+            cells = math.prod(flat.sizes[flat.index(each)] for each in table)
+            if cells * ROWS_PER_CELL <= (flat.expected_units or ASSUMED_ROWS):
+                found.append(table)
+    return tuple(found)
+
+
+def planned_share(domain: Domain, allowance: Allowance) -> Fraction:
+    """The part for household rows with the least sum of both parts' errors, by Lagrange.
+
+    A part's error, of all its rows, is about k·√pairs/(rows·√ρ) under ρ and k·pairs/(rows·ε) under ε, k being the rows of one
+    household: shares are ∝ (k·√pairs/rows)^⅔ and (k·pairs/rows)^½.
+    """
+    assert domain.tables is not None
+    power, of_pairs = (1 / 2, 1.0) if allowance.measure is PURE else (2 / 3, 1 / 2)
+    worth = []
+    own = [pair for pair in candidates(domain.counted) if own_places(domain).intersection(pair)]
+    for pairs, flat, rows in ((candidates(domain), domain, 1), (own, domain.counted, domain.tables.person.members)):
+        number = max(len(pairs), 1) ** of_pairs
+        worth.append((rows * number / (flat.expected_units or ASSUMED_ROWS)) ** power)
+    share = Fraction(round(1000 * worth[0] / sum(worth)), 1000)
+    return min(max(share, LEAST), MOST)
+
+
+def _of_all(outlined: Outline, part: Fraction, before: int) -> list[LayerPlan]:
+    """Numbered on, and by their part of the whole budget."""
+    return [layer.model_copy(update={"layer": layer.layer + before, "share": layer.share * part}) for layer in outlined.layers]
+
+
+def candidate(release: Release) -> Candidate | None:
+    """Of linked tables the only one."""
+    if release.domain.tables is None:
+        return None
+    return Candidate(HouseholdsSpec(sets=release.spec.method.sets), 0.0, "the only method of linked tables")

@@ -1,0 +1,41 @@
+"""What people are shown of linked tables: household rows as pairs are shown, and members' margins beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from schemas.tables import PERSON
+from steps_engine.domain.blocks import held
+from steps_engine.domain.linked_records import member_table
+from steps_engine.methods.households.parts import parts_of
+from steps_engine.methods.pairs import view as pairs
+from steps_engine.methods.protocol import Tables
+from steps_engine.methods.views import View
+
+
+def view(domain: Domain, plan: Plan, tables: Tables) -> View:
+    household, person = parts_of(domain, plan)
+    numbers = range(1, plan.sets + 1)
+    rows = {f"synthetic-{i}": held(tables[f"synthetic-{i}"]) for i in numbers}
+    members = {stage: member_table(domain, rows[stage], held(tables[f"{PERSON}-{i}"])) for i, stage in enumerate(rows, 1)}
+    first = pairs.view(domain, household.plan, household.of(tables) | rows)
+    second = pairs.view(person.domain, person.plan, person.of(tables) | members)
+    told = f"{second.total.estimate:,.0f} ± {second.total.half:,.0f}"
+    made = ", ".join(f"{number:,}" for number in second.total.rows)
+    return replace(
+        first,
+        margins=(*first.margins, *second.margins[len(domain.sizes) :]),
+        estimated_by="Of households (and of their reference persons) and of their other members, counts by least squares over "
+        "everything that was measured of each,",
+        heading="Households and their members",
+        text=f"{first.text} The same was measured of every member who is not the reference person, beside the columns of the "
+        "household. Members are drawn given their household's row: as many of each kind as it says.",
+        remarks=(
+            *first.remarks,
+            f"Households decide how many members there are: the counts of members tell of {told}, the sets have {made}. Tables "
+            "of members agree with what was measured given these households. How two members go together who are both not the "
+            "reference person was not measured: they are alike as far as their household and reference person make them so.",
+        ),
+    )

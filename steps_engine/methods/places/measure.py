@@ -1,0 +1,30 @@
+"""Counts plus noise: the nation's as pairs has them, then every cell of every table of places. Nothing branches on a count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.plan import Plan
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.counting import Counts
+from steps_engine.domain.places import Places
+from steps_engine.inference.place_tables import PlaceTable, exact_table, place_tables
+from steps_engine.methods.pairs.measure import sanitize as sanitize_nation
+from steps_engine.methods.pairs.structure import Structure
+from steps_engine.methods.places.estimate import Measured
+from steps_engine.methods.places.nation import nation_counts
+from steps_engine.noise import Randomness
+
+
+def sanitize(places: Places, plan: Plan, nation: Structure, counts: Counts, randomness: Randomness) -> Measured:
+    of_nation = sanitize_nation(nation, nation_counts(places, counts), randomness)
+    tables = place_tables(places, plan)
+    return Measured(places, nation, of_nation, tables, [_noised(places, table, counts, randomness) for table in tables])
+
+
+def _noised(places: Places, table: PlaceTable, counts: Counts, randomness: Randomness) -> np.ndarray:
+    """Measurements × places × columns: every place gets noise, empty ones too."""
+    exact = exact_table(places, table, counts)
+    drawn = [noise_of(draw).draw(exact.size, randomness).reshape(exact.shape) for draw in table.draws]
+    noisy: np.ndarray = exact + np.stack(drawn)
+    return noisy

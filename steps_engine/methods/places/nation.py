@@ -1,0 +1,34 @@
+"""The nation: the same records without their place, measured and fitted by pairs with a part of the budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from schemas.plan import Plan
+from steps_engine.domain.counting import Counts
+from steps_engine.domain.places import Places
+from steps_engine.inference.place_tables import is_of_places
+
+
+def nation_plan(plan: Plan, places: Places) -> Plan:
+    """The draws of the nation as a plan of their own."""
+    draws = tuple(draw for draw in plan.draws if not is_of_places(draw))
+    known = set(places.nation.names)
+    kept = tuple(
+        each.model_copy(update={"needs": tuple(table for table in each.needs if known.issuperset(table.of))})
+        for each in plan.analyses
+    )
+    cost = sum((draw.cost for draw in draws), Fraction())  # a person meets all of them
+    update = {"draws": draws, "analyses": kept, "layers": plan.layers[: _lines(plan)]}
+    return plan.model_copy(update=update | {"rho" if plan.rho else "epsilon": str(cost)})
+
+
+def _lines(plan: Plan) -> int:
+    """A line of the plan for every draw of one measurement that is no election; those of the nation stand first."""
+    of_places = sum(is_of_places(draw) for draw in plan.draws) // plan.measurements
+    return len(plan.layers) - of_places
+
+
+def nation_counts(places: Places, counts: Counts) -> Counts:
+    """CONFIDENTIAL."""
+    return Counts(counts.codes[:, list(places.others)], counts.count)

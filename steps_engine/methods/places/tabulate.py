@@ -1,0 +1,155 @@
+"""Tables from what was measured of places: by places of any level, or sums of them, and by the categories of one attribute.
+
+A cell is a sum over places and categories, u·(contrasts) + Σu/K·(rows), whose two parts have independent noise: variances of
+both are exact (inference/levels.py). Tables without a place are the nation's, as those of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine.domain.places import Places
+from steps_engine.inference.levels import Levels, Sums
+from steps_engine.inference.place_tables import depths
+from steps_engine.inference.reach import standard_errors
+from steps_engine.methods.pairs import tabulate as of_pairs
+from steps_engine.methods.places.estimate import Measured, joined
+from steps_engine.methods.places.tables import read_measured
+from steps_engine.methods.protocol import Tables
+from steps_engine.methods.tabulated import Asked, Tabulated
+
+
+def lacking(domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+    """Tables with the finest place are told where they were counted by it; others as those of pairs."""
+    measured = read_measured(domain, plan, tables)
+    return [_lacking(measured, tables, tuple(of)) for of in asked]
+
+
+def _lacking(measured: Measured, tables: Tables, of: tuple[int, ...]) -> tuple[str, ...]:
+    places = measured.places
+    if places.attribute not in of:
+        return of_pairs.lacking(
+            places.nation, measured.nation.margins.plan, measured.of_nation_in(tables), [_lowered(places, of)]
+        )[0]
+    others = tuple(j for j in of if j != places.attribute and places.domain.sizes[j] > 1)
+    if not others or len(others) == 1 and depths(measured.tables).get(others[0], 0) == places.finest:
+        return ()
+    return (" × ".join(places.domain.names[j] for j in of),)
+
+
+def _lowered(places: Places, of: Sequence[int]) -> tuple[int, ...]:
+    return tuple(places.others.index(j) for j in of)
+
+
+def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
+    measured = read_measured(domain, plan, tables)
+    places = measured.places
+    if places.attribute in asked.all:
+        return _by_place(measured, plan, asked)
+    lowered = replace(asked, attributes=_lowered(places, asked.attributes), **_mapped(places, asked))
+    return of_pairs.tabulate(places.nation, measured.nation.margins.plan, measured.of_nation_in(tables), lowered)
+
+
+def _mapped(places: Places, asked: Asked) -> dict[str, Mapping[int, tuple[int, ...]]]:
+    named = {"kept": asked.kept, "classes": asked.classes}
+    return {name: {places.others.index(j): codes for j, codes in of.items()} for name, of in named.items()}
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Sums along one axis: of every category the sum in which it is, −1 for none; one sum where the axis is not listed."""
+
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, asked: Asked, attribute: int, domain: Domain) -> _Sum:
+        if attribute in asked.attributes:
+            return cls(asked.class_of(attribute, domain))
+        return cls(np.where(np.isin(np.arange(domain.sizes[attribute]), asked.kept[attribute]), 0, -1))
+
+    @property
+    def number(self) -> int:
+        return int(self.classes.max()) + 1
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Sums × categories of ones and noughts."""
+        rows: np.ndarray = (self.classes[None] == np.arange(self.number)[:, None]).astype(float)
+        return rows
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Sums over places of one of the two parts, sums × columns, with variances of one column."""
+
+    value: np.ndarray
+    sums: Sums
+
+
+def _part(levels: Levels, places: Places, by: _Sum) -> _Part | None:
+    """None where a sum has a part only of a place of the deepest level that was counted."""
+    first = np.flatnonzero(np.diff(places.at(levels.depth), prepend=-1))
+    classes = by.classes[first]
+    if not np.array_equal(classes[places.at(levels.depth)], by.classes):
+        return None
+    inside = np.flatnonzero(classes >= 0)
+    value = np.zeros((by.number, levels.value[-1].shape[1]))
+    np.add.at(value, classes[inside], levels.value[-1][inside])
+    return _Part(value, levels.sums(classes, classes >= 0))
+
+
+def _by_place(measured: Measured, plan: Plan, asked: Asked) -> Tabulated | str:
+    places, domain = measured.places, measured.places.domain
+    chosen = [j for j in asked.all if j != places.attribute and domain.sizes[j] > 1]
+    if len(chosen) > 1:
+        return f"not measured: {' × '.join(domain.names[j] for j in asked.all)}"
+    found, by = joined(measured, None), _Sum.of(asked, places.attribute, domain)
+    rows = _part(found.rows, places, by)
+    assert rows is not None  # places are counted down to the finest
+    if not chosen:
+        return _tabulated(asked, plan, {places.attribute: by}, rows.value, rows.sums.variance, rows.sums.cross, rows.sums.whole)
+    name, apart = domain.names[chosen[0]], found.contrasts.get(chosen[0])
+    if apart is None:
+        return f"not measured: {name} was not counted by place, where it would have drowned in noise"
+    if (differing := _part(apart, places, by)) is None:
+        return f"not measured: {name} was counted down to {places.levels[apart.depth - 1]}, and would have drowned further down"
+    axis = _Sum.of(asked, chosen[0], domain)
+    return _tabulated(asked, plan, {places.attribute: by, chosen[0]: axis}, *_crossed(rows, differing, axis))
+
+
+def _crossed(rows: _Part, apart: _Part, axis: _Sum) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Estimate, variance and covariance with the whole, places × sums of categories; and the whole's variance."""
+    size = axis.rows.shape[1]
+    whole = axis.rows.sum(axis=0)
+    even, all_even = axis.rows.sum(axis=1) / size, float(whole.sum()) / size
+    own = (axis.rows**2).sum(axis=1) - size * even**2
+    beside = axis.rows @ whole - size * even * all_even
+    value = apart.value @ axis.rows.T + rows.value * even
+    variance = np.outer(apart.sums.variance, own) + np.outer(rows.sums.variance, even**2)
+    cross = np.outer(apart.sums.cross, beside) + np.outer(rows.sums.cross, even * all_even)
+    both = apart.sums.whole * float(whole @ whole - size * all_even**2) + rows.sums.whole * all_even**2
+    return value, variance, cross, both
+
+
+def _tabulated(
+    asked: Asked,
+    plan: Plan,
+    axes: dict[int, _Sum],
+    value: np.ndarray,
+    variance: np.ndarray,
+    cross: np.ndarray,
+    whole: float,
+) -> Tabulated:
+    """Cells in the order that was asked for: first attribute slowest; attributes without a choice add nothing to it."""
+    shape = tuple(axis.number for axis in axes.values())
+    order = np.argsort([asked.all.index(j) for j in axes])
+    cells, variances, crosses = (each.reshape(shape).transpose(order).ravel() for each in (value, variance, cross))
+    nothing = np.zeros(1, dtype=np.int64)
+    group = tuple(axes[j].classes if j in axes else nothing for j in asked.attributes)
+    possible = np.ones(value.size, dtype=bool)
+    return Tabulated(group, cells, variances, crosses, float(value.sum()), whole, possible, standard_errors(plan))

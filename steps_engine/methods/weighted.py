@@ -1,0 +1,112 @@
+"""Counts of units as counts of people: multiplied by the step, with what rounding to whole units may add to their errors.
+
+Noise has its own law; rounding has mean 0 and, of x units in a number of cells, a variance of at most `rounding`·x and of a
+quarter per cell (PRIVACY.md, `weights_sql.rounded`). Both are told together, as half of an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from schemas.plan import Plan
+from schemas.spec.domain import Domain
+from steps_engine.methods.tabulated import Asked, Tabulated
+from steps_engine.methods.views import Branch, Margin, Sketch, Total, View
+
+NORMAL = 1.96  # standard errors that hold 95 % of a sum of many small errors
+MOST_CELLS = 2**62
+
+
+def rounding_variance(units: np.ndarray, within: int, domain: Domain) -> np.ndarray:
+    """The most that rounding adds to the variance of counts of units, each of so many cells of the domain."""
+    assert domain.weighing is not None
+    by_units = float(domain.weighing.rounding) * np.maximum(units, 0.0)
+    return np.asarray(np.minimum(by_units, min(within, MOST_CELLS) / 4))
+
+
+def _within(asked: Asked, domain: Domain) -> int:
+    """Cells of the domain that a cell of the table has at most: those of the other attributes, times the widest classes."""
+    widest = (int(np.bincount(held[held >= 0]).max()) for held in (asked.class_of(j, domain) for j in asked.attributes))
+    others = domain.all_cells // math.prod(domain.sizes[j] for j in asked.attributes)
+    return others * math.prod(widest)
+
+
+def table_in_people(found: Tabulated, asked: Asked, domain: Domain) -> Tabulated:
+    """A table of units as one of people; of all units in a cell and in the whole table the same ones are rounded."""
+    if domain.weighing is None:
+        return found
+    step, within = float(domain.weighing.step), _within(asked, domain)
+    added = rounding_variance(found.estimate, within, domain)
+    whole = float(rounding_variance(np.array([found.whole]), domain.all_cells, domain)[0])
+    return replace(
+        found,
+        estimate=step * found.estimate,
+        variance=step**2 * (found.variance + added),
+        cross=step**2 * (found.cross + np.minimum(added, whole)),
+        whole=step * found.whole,
+        whole_variance=step**2 * (found.whole_variance + whole),
+        reach=step * np.hypot(found.half, NORMAL * np.sqrt(added)),
+    )
+
+
+def sketch_in_units(sketch: Sketch, plan: Plan) -> Sketch:
+    """A plan at a glance, with what its scales and errors are counted in."""
+    if plan.weight is None:
+        return sketch
+    step, units = float(plan.weight.step), plan.units_per_person
+    remark = (
+        f"weights   a unit, and a synthetic row, stands for {step:.6g} people; one {plan.unit} counts as up to {units:,} units"
+    )
+    return replace(sketch, remarks=(*sketch.remarks, f"{remark}; scales and errors are in units"))
+
+
+def in_people(view: View, domain: Domain) -> View:
+    """What the page shows, with counts of people in the population."""
+    if (weighing := domain.weighing) is None:
+        return view
+    step, factor = float(weighing.step), float(weighing.inflation)
+    remark = (
+        f"Records have weights, and every synthetic row stands for {step:.6g} people of the population: counts shown here are "
+        "of people, those in the Parquet tables of such rows. Sampling people makes differences that are up to "
+        f"{factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as such."
+    )
+    return replace(
+        view,
+        total=_total(view.total, step, domain),
+        margins=tuple(_margin(each, step, domain) for each in view.margins),
+        derived=tuple(_margin(each, step, domain) for each in view.derived),
+        tree=_branch(view.tree, step, domain) if view.tree else None,
+        remarks=(remark, *view.remarks),
+    )
+
+
+def _total(total: Total, step: float, domain: Domain) -> Total:
+    added = float(rounding_variance(np.array([total.estimate]), domain.all_cells, domain)[0])
+    error, half = np.hypot(total.error, added**0.5), np.hypot(total.half, NORMAL * added**0.5)
+    return Total(step * total.estimate, float(step * error), total.rows, float(step * half))
+
+
+def _margin(margin: Margin, step: float, domain: Domain) -> Margin:
+    known = margin.attribute in domain.names  # of what is derived a category may be all of its source's
+    within = domain.all_cells // domain.sizes[domain.index(margin.attribute)] if known else domain.all_cells
+    added = rounding_variance(margin.estimate, within, domain)
+    return replace(
+        margin,
+        estimate=step * margin.estimate,
+        error=step * np.hypot(margin.error, np.sqrt(added)),
+        synthetic=step * margin.synthetic,
+        reach=step * np.hypot(margin.half, NORMAL * np.sqrt(added)),
+    )
+
+
+def _branch(branch: Branch, step: float, domain: Domain) -> Branch:
+    added = float(rounding_variance(np.array([branch.estimate]), domain.all_cells, domain)[0])
+    return replace(
+        branch,
+        estimate=step * branch.estimate,
+        error=float(step * np.hypot(branch.error, added**0.5)),
+        children=tuple(_branch(child, step, domain) for child in branch.children),
+    )

@@ -1,0 +1,223 @@
+"""Linked tables → exact counts of household rows and of members' rows. CONFIDENTIAL.
+
+Each table is coded by itself, as any source is, into a file of codes and keys that lives as long as the query that joins them.
+That query keeps the bounds itself, whatever the sources held when they were validated: where one does not hold, DuckDB ends it
+with an error, whose text is ours and names nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors import DataInvalid
+from schemas.expectations import wanted_columns
+from schemas.spec.attributes import Named
+from schemas.spec.database import DatabaseSource
+from schemas.spec.domain import Domain
+from schemas.spec.linked import HouseholdTable, PersonTable, Tables
+from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.domain.linked import joined
+from steps_engine.domain.rules import breaking
+from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows, person_of
+from tasks.reading.locked_down import literal
+from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, short_lived
+from tasks.stores.files import disk_faults
+
+UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
+_REFUSED = "error('a household or a person stands twice or alone, or has more members than the domain says')"
+Sources = tuple[str | DatabaseSource, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Something that must hold between the tables: in words, and the SQL of how many break it."""
+
+    name: str
+    column: str
+    words: str
+    breaks: str
+
+
+def count_linked(sources: Sources, domain: Domain, scratch: Path) -> Counts:
+    """Household rows and members' rows, within all bounds; DuckDB spills into `scratch`, which must be confidential."""
+    try:
+        with coded(sources, domain, scratch) as connection:
+            counts = counts_of(connection, domain)
+    except ReadingFailed:
+        counts = None  # raised below: neither cause nor context
+    if counts is None or any(rule_breaks(counts, domain)):
+        raise DataInvalid(UNFIT)
+    return joined(domain, *counts)
+
+
+def counts_of(connection: duckdb.DuckDBPyConnection, domain: Domain) -> tuple[Counts, Counts]:
+    """Distinct rows of codes with their number, of households and of other members, by one query each."""
+    assert domain.tables is not None
+    query(connection, f"CREATE TEMP TABLE homes AS {_homes(domain.tables)}")  # whole, whatever is asked of it later
+    counts = []
+    for sql, flat in ((household_rows(domain), domain), (member_rows(domain), domain.counted)):
+        table = query(connection, f"SELECT *, count(*) AS n FROM ({sql}) GROUP BY ALL")
+        codes = no_codes(table.num_rows, flat.sizes)
+        for j, column in enumerate(table.columns[:-1]):
+            codes[:, j] = np.asarray(column)
+        counts.append(Counts(codes, table["n"].to_numpy().astype(np.int64)))
+    return counts[0], counts[1]
+
+
+def rule_breaks(counts: tuple[Counts, Counts], domain: Domain) -> Iterator[int]:
+    """Of every rule of both flat tables how many rows break it; the last two: rows with a code that is no category."""
+    households, members = counts
+    for zero in domain.zeros:
+        yield int(households.count[breaking(zero, households.codes)].sum())
+    for zero in domain.counted.zeros[len(domain.zeros) :]:
+        yield int(members.count[breaking(zero, members.codes)].sum())
+    for found, flat in ((households, domain), (members, domain.counted)):
+        yield int(found.count[(found.codes >= np.array(flat.sizes)).any(axis=1)].sum())
+
+
+@contextmanager
+def coded(sources: Sources, domain: Domain, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with both tables as codes: `households` (household, h0, h1, …) and `persons` (household, person, p0, …)."""
+    assert domain.tables is not None
+    household, person = domain.tables.household, domain.tables.person
+    with short_lived(scratch, "parts") as folder:
+        files = []
+        both: tuple[HouseholdTable | PersonTable, ...] = (household, person)
+        for path, table, letter in zip(sources, both, "hp", strict=True):
+            files.append(folder / f"{letter}.parquet")
+            _write(open_table(path, table, domain), table, domain.of_table(table), letter, files[-1], scratch)
+        with connect(Source(tuple(map(str, files)), "parquet", ()), scratch) as connection:
+            for name, file in zip(("households", "persons"), files, strict=True):
+                query(connection, f"CREATE TEMP VIEW {name} AS SELECT * FROM read_parquet({literal(str(file))})")
+            yield connection
+
+
+def open_table(path: str | DatabaseSource, table: HouseholdTable | PersonTable, domain: Domain) -> Source:
+    """The source of one table; the key of persons is read, though it is no attribute."""
+    source = open_source(path, domain.of_table(table))
+    key = table.key if isinstance(table, PersonTable) else None
+    wanted = [*wanted_columns(domain.of_table(table)), *((key,) if key else ())]
+    source = replace(source, ignored=source.ignored - {key})
+    if sorted(source.wanted) != sorted(wanted):
+        raise DataInvalid(UNFIT)
+    return source
+
+
+def _write(source: Source, table: HouseholdTable | PersonTable, domain: Domain, letter: str, file: Path, scratch: Path) -> None:
+    """Codes and keys of one table, keys as texts: tables of different formats are compared."""
+    codes = ", ".join(f"k{j} AS {letter}{j}" for j in range(len(domain.names)))
+    keys = f"CAST({person_of(source, domain)} AS VARCHAR) AS household"
+    if isinstance(table, PersonTable) and table.key:
+        keys += f", CAST(c{source.names.index(table.key)} AS VARCHAR) AS person"
+    with connect(source, scratch) as connection:
+        for statement in category_types(domain):
+            query(connection, statement)
+        rows = query(connection, f"SELECT {keys}, {codes} FROM {coded_rows(keyed_rows(source, domain), source, domain)}")
+    with disk_faults(file):
+        pq.write_table(rows, file, compression="zstd")
+
+
+def links(domain: Domain) -> tuple[Link, ...]:
+    """What must hold between households and persons; each query is of whole tables, and none of them is left to another."""
+    assert domain.tables is not None
+    household, person = domain.tables.household, domain.tables.person
+    per_home = f"SELECT household, count(*) AS n, {_counted(domain.tables)} FROM persons GROUP BY household"
+    twice = "SELECT count(*) AS n FROM {0} WHERE {1} IS NOT NULL GROUP BY {1} HAVING count(*) > 1"
+    alone = "SELECT count(*) FROM {0} ANTI JOIN {1} USING (household)"
+    one = f"is {person.reference_label} of exactly one person in every household"
+    found = [
+        Link("orphan", person.column, "is the key of a household that is there", alone.format("persons", "households")),
+        Link("empty", household.key, "has at least one person", alone.format("households", "persons")),
+        Link("references", person.reference_name, one, f"SELECT count(*) FROM ({per_home}) WHERE refs <> 1"),
+    ]
+    if person.key:
+        words = "tells persons apart: nobody stands twice, and nobody in two households"
+        found.append(Link("twice", person.key, words, f"SELECT count(*) FROM ({twice.format('persons', 'person')})"))
+        found.append(Link("unnamed", person.key, "is never missing", "SELECT count(*) FROM persons WHERE person IS NULL"))
+    for i, kind in enumerate(person.listed_kinds):
+        if person.most_of(kind) < person.members:
+            words = f"is {kind} of at most {person.most_of(kind)} other member(s) of a household"
+            sql = f"SELECT count(*) FROM ({per_home}) WHERE kind{i} > {person.most_of(kind)}"
+            found.append(Link(f"most {kind}", str(person.kinds), words, sql))
+    return tuple(found)
+
+
+def household_rows(domain: Domain) -> str:
+    """One row of codes per household: its own, its composition, its reference person's."""
+    assert domain.tables is not None
+    person = domain.tables.person
+    reference = person.names.index(person.reference_name)
+    own = [f"h{j}" for j in range(len(domain.tables.household.names))]
+    numbers = ["n - 1", *(f"kind{i}" for i in range(len(person.listed_kinds) - 1))]
+    theirs = [f"p{j}" for j in range(len(person.names)) if j != reference]
+    columns = ", ".join(f"{each} AS k{j}" for j, each in enumerate((*own, *numbers, *theirs)))
+    return f"SELECT {columns} FROM homes JOIN persons USING (household) WHERE {_is_reference(person)}"
+
+
+def member_rows(domain: Domain) -> str:
+    """One row of codes per other member: its household's row and its own."""
+    assert domain.tables is not None
+    person = domain.tables.person
+    place, code = person.names.index(person.reference_name), _reference_code(person)
+    names = [f"k{j}" for j in range(len(domain.names))]
+    homes = household_rows(domain).replace("SELECT ", "SELECT household, ", 1)
+    own = [f"p{j} - (p{j} > {code})::INTEGER" if j == place else f"p{j}" for j in range(len(person.names))]
+    columns = ", ".join([*names, *(f"{each} AS k{len(names) + j}" for j, each in enumerate(own))])
+    return f"SELECT {columns} FROM ({homes}) JOIN persons USING (household) WHERE NOT ({_is_reference(person)})"
+
+
+def _homes(tables: Tables) -> str:
+    """Households with the number of their persons, in all and of each kind. The bounds hold here or the query ends."""
+    person = tables.person
+    homes = f"SELECT household, count(*) AS n, {_counted(tables)} FROM ({_persons(person)}) GROUP BY household"
+    once = "SELECT *, count(*) OVER (PARTITION BY household) AS times FROM households"
+    within = [f"n > {person.at_most}", "refs <> 1", "times <> 1", "n IS NULL", "times IS NULL", "household IS NULL"]
+    within += [f"kind{i} > {person.most_of(kind)}" for i, kind in enumerate(person.listed_kinds)]
+    joined_ = f"SELECT * FROM ({once}) FULL JOIN ({homes}) USING (household)"
+    return f"SELECT * FROM ({joined_}) WHERE CASE WHEN {' OR '.join(within)} THEN {_REFUSED} ELSE true END"
+
+
+def _persons(person: PersonTable) -> str:
+    """All of them; the query ends where one stands twice, in one household or in two."""
+    if person.key is None:
+        return "SELECT * FROM persons"
+    times = "SELECT *, count(*) OVER (PARTITION BY person) AS often FROM persons"
+    return f"SELECT * EXCLUDE (often) FROM ({times}) WHERE CASE WHEN often > 1 OR person IS NULL THEN {_REFUSED} ELSE true END"
+
+
+def _counted(tables: Tables) -> str:
+    """Reference persons, and other members of each kind."""
+    person = tables.person
+    parts = [f"count(*) FILTER ({_is_reference(person)}) AS refs"]
+    for i, kind in enumerate(person.listed_kinds):
+        attribute = person.attribute(str(person.kinds))
+        code, place = attribute.labels.index(kind), person.names.index(str(person.kinds))
+        parts.append(f"count(*) FILTER (NOT ({_is_reference(person)}) AND p{place} = {code}) AS kind{i}")
+    return ", ".join(parts)
+
+
+def _is_reference(person: PersonTable) -> str:
+    return f"p{person.names.index(person.reference_name)} = {_reference_code(person)}"
+
+
+def _reference_code(person: PersonTable) -> int:
+    attribute = person.attribute(person.reference_name)
+    assert isinstance(attribute, Named)
+    return attribute.code_of[person.reference_label]
+
+
+def broken(connection: duckdb.DuckDBPyConnection, domain: Domain) -> dict[str, int]:
+    """Of every link how many households or persons break it."""
+    found: dict[str, int] = {}
+    for link in links(domain):
+        answer: pa.Table = query(connection, link.breaks)
+        found[link.name] = int(answer.column(0)[0].as_py())
+    return found

@@ -1,0 +1,29 @@
+"""The page about households: its two files are what is loaded and planned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from steps_engine.methods.planning import make_plan
+from tasks.specs import load_release
+
+PAGE = Path("docs/households.md")
+
+
+def test_the_files_on_the_page_are_planned(tmp_path):
+    dataset, release = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "dataset.yaml").write_text(dataset)
+    (tmp_path / "release.yaml").write_text(release)
+    plan = make_plan(load_release(tmp_path / "release.yaml"))
+    assert (plan.unit, plan.at_most, plan.decomposition) == ("household", 8, "households")
+
+
+def test_the_population_on_the_page_can_be_made(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.findall(r"```python\n(.*?)```", Path(__file__).parents[2].joinpath(PAGE).read_text(), re.DOTALL)[0]
+    exec(code.replace("8000", "80"), {})
+    assert len(pd.read_csv("households.csv")) == 80
+    assert set(pd.read_parquet("persons.parquet").columns) == {"pid", "hid", "relation", "sex", "age", "education"}

@@ -1,0 +1,80 @@
+"""Linked tables through the real stages: what is charged, what comes out, what a bundle's user and an outsider see of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from steps_engine.noise import SeededRandomness
+from steps_engine.studies.homes import dataset, homes
+from tasks.answers.bundle import read_bundle
+from tests.flows.conftest import steps_in
+from tests.flows.small import Small
+
+RELEASE = """name: homes-1
+dataset: dataset.yaml
+source: {household: households.csv, person: persons.parquet}
+privacy: {epsilon: 8.0}
+formats: [parquet, csv]
+method: {decomposition: households, sets: {count: 2, budget: shared}}
+"""
+GRANT = ("budget", "grant", "homes-2026", "10", "--why", "test", "--unit", "household")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("homes")
+    household, person = homes(600, SeededRandomness(6))
+    household.to_csv(folder / "households.csv", index=False)
+    person.to_parquet(folder / "persons.parquet", index=False)
+    (folder / "dataset.yaml").write_text(dataset(600))
+    (folder / "release.yaml").write_text(RELEASE)
+    return folder
+
+
+def asked(place: Path, *words: str, code: int = 0) -> dict:
+    said = steps_in(Small(place))(*words, "--json")
+    assert said.code == code, said.err
+    return said.json
+
+
+@pytest.mark.slow
+def test_linked_tables_are_released_verified_and_asked(place):
+    asked(place, *GRANT)
+    person = pd.read_parquet(place / "persons.parquet")
+    with_one_more = pd.concat([person, *(person[:1].assign(pid=90_000 + i, relation="other") for i in range(8))])
+    with_one_more.to_parquet(place / "persons.parquet", index=False)
+    asked(place, "run", str(place / "release.yaml"), code=4)  # one person too many: met at the door
+    assert asked(place, "budget", "show", "homes-2026")["charged"] == "0"
+    person.to_parquet(place / "persons.parquet", index=False)
+
+    released = asked(place, "run", str(place / "release.yaml"))
+    assert released["charged"] and released["epsilon"] == "8"
+    folder = Path(released["folder"])
+    verified = asked(place, "verify", str(folder), "--recompute")
+    follows = verified["recomputed"]["files"]
+    assert verified["ok"] and follows["person-2.parquet"] and follows["household-1.parquet"]
+
+    for number in (1, 2):
+        household, found = (pq.read_table(folder / f"{kind}-{number}.parquet").to_pandas() for kind in ("household", "person"))
+        assert set(found.household) == set(household.household)
+        assert (found[found.relation == "reference"].groupby("household").size() == 1).all()
+        assert len(pd.read_csv(folder / f"person-{number}.csv")) == len(found)
+    page = (folder / "index.html").read_text()
+    assert "those of all of its at most 8 persons" in page and "Households decide how many members there are" in page
+    evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
+    assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
+
+    bundle = read_bundle(folder)
+    assert len(bundle.persons) == len(bundle.households) == 2 and "n_child" in bundle.frames[0]
+    assert len(bundle.fit("age ~ relation + tenure")) == 6
+    assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    again = asked(place, "run", str(place / "release.yaml"))
+    assert not again["charged"] and again["folder"] == released["folder"]
+
+    tampered = found.assign(household=found.household.iloc[::-1].to_numpy())
+    tampered.to_parquet(folder / "person-1.parquet", index=False)
+    assert not asked(place, "verify", str(folder), code=5)["ok"]

@@ -1,0 +1,142 @@
+"""Linked tables as they are written: what follows from them, and what is refused with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schemas.errors import SpecError
+from schemas.spec.domain import Domain, load_domain
+from steps_engine.studies.homes import dataset
+from tasks.publishing.bundle import domain_bytes, read_domain
+from tasks.specs import load_release
+
+RELEASE = """name: homes
+dataset: dataset.yaml
+source: {household: h.csv, person: p.csv}
+privacy: {epsilon: 1.0}
+"""
+
+
+def loaded(tmp_path: Path, text: str) -> Domain:
+    (tmp_path / "dataset.yaml").write_text(text)
+    return load_domain(tmp_path / "dataset.yaml")
+
+
+@pytest.fixture
+def homes(tmp_path) -> Domain:
+    return loaded(tmp_path, dataset(4000))
+
+
+def test_a_household_row_has_its_composition_and_its_reference_person(homes):
+    assert homes.names == (
+        *("tenure", "region", "n_person", "n_spouse", "n_child"),
+        *("reference_sex", "reference_age", "reference_education"),
+    )  # fmt: skip
+    assert homes.counted.names[len(homes.names) :] == ("relation", "sex", "age", "education")
+    assert homes.counted.attributes[-4].labels == ("spouse", "child", "other")  # nobody else is the reference person
+    assert (homes.unit.who, homes.unit.rows_per_person, homes.counted.unit.rows_per_person) == ("household", 1, 7)
+
+
+def test_what_follows_is_not_written(homes):
+    written = homes.model_dump()
+    assert {"attributes", "rules", "unit"}.isdisjoint(written) and "tables" in written
+    again = read_domain(domain_bytes(homes))
+    assert again == homes and again.counted.zeros == homes.counted.zeros
+
+
+def test_a_dataset_of_one_table_says_nothing_of_others():
+    plain = Domain.model_validate(
+        {"name": "d", "population": "p", "attributes": ({"name": "a", "kind": "integer", "bounds": (0, 1)},)}
+    )
+    assert "tables" not in plain.model_dump() and plain.counted is plain
+
+
+def test_a_comparison_within_a_household_holds_for_those_it_names(homes):
+    said = [rule.words for rule in homes.counted.rules]
+    assert "never relation = child with age = from 20 and below 30 with reference_age = from 0 and below 30" in said
+    assert "never relation = spouse with age = below 10" in said  # and of reference persons:
+    assert "never reference_age = below 10" in [rule.words for rule in homes.rules]
+
+
+def test_numbers_of_members_add_up(homes):
+    """With 1 spouse and 2 children there are at least 4 persons; the rest is `other`."""
+    codes = {homes.index("n_person"): 2, homes.index("n_spouse"): 1, homes.index("n_child"): 2}
+    assert any(all(code in zero.get(j, ()) for j, code in codes.items()) for zero in homes.forbidden)
+    enough = codes | {homes.index("n_person"): 3}
+    assert not any(all(enough.get(j) in allowed for j, allowed in zero.items()) for zero in homes.forbidden)
+
+
+WRONG = {
+    "no such category": ("{{relation: reference}}", "{{relation: boss}}", "has no category 'boss'"),
+    "no such attribute": ("kinds: relation", "kinds: relatoin", "did you mean 'relation'"),
+    "kinds by age": ("kinds: relation", "kinds: age", "it needs named categories"),
+    "one person": ("at_most: 8", "at_most: 1", "greater than or equal to 2"),
+    "a kind that is none": ("{{spouse: 1, child: 5}}", "{{aunt: 1}}", "there is no kind 'aunt'"),
+    "a name in both": ("{{name: sex,", "{{name: tenure,", "'tenure' stands in both tables"),
+    "the composition's name": ("{{name: region,", "{{name: n_person,", "'n_person' stands in both tables"),
+    "a rule of nobody": ("age < reference_age", "age < reference_size", "reference_size"),
+    "a rule of other bins": ("age < reference_age", "age < reference_education", "what is compared is of one kind"),
+    "a condition that is none": ("when: {{relation: child}}", "when: {{relation: aunt}}", "no category 'aunt'"),
+    "the key released": ("key: hid", "key: tenure", "tells households apart"),
+    "two tables of persons": ("parent: household", "parent: person", "household"),
+    "attributes beside": (
+        "expected_rows: {households}",
+        "expected_rows: 5\nattributes: []\nignore: [x]",
+        "ignore stands in each",
+    ),
+    "rules beside": ("expected_rows: {households}", "expected_rows: 5\nunit: {{who: dog}}", "the household is the unit"),
+    "derived": ("expected_rows: {households}", "expected_rows: 5\nderived: []\nrename: {{a: tenure}}", "rename stands in each"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_said_is_refused_with_its_line(name, tmp_path):
+    from steps_engine.studies.homes import DATASET
+
+    before, after, words = WRONG[name]
+    assert before in DATASET
+    with pytest.raises(SpecError, match="line [0-9]+") as refused:
+        loaded(tmp_path, DATASET.replace(before, after, 1).format(households=4000, persons=10000))
+    assert words in str(refused.value)
+
+
+def test_too_many_kinds_are_refused(tmp_path):
+    kinds = ", ".join(f"k{i}" for i in range(6))
+    text = dataset(4000).replace("spouse, child, other", kinds).replace("most: {spouse: 1, child: 5}", "most: {k0: 6}")
+    with pytest.raises(SpecError, match="combinations; at most"):
+        loaded(tmp_path, text.split("    rules:")[0])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("method: {decomposition: pairs}\n", "decomposition: pairs releases one table"),
+        ("analyses: [[tenure, region]]\n", "analyses are for a dataset of one table"),
+    ],
+)
+def test_a_release_that_does_not_suit_linked_tables_is_refused_with_its_line(tmp_path, more, words):
+    (tmp_path / "dataset.yaml").write_text(dataset(4000))
+    (tmp_path / "release.yaml").write_text(RELEASE + more)
+    with pytest.raises(SpecError, match="line [0-9]+") as refused:
+        load_release(tmp_path / "release.yaml")
+    assert words in str(refused.value)
+
+
+def test_one_source_for_two_tables_is_refused(tmp_path):
+    (tmp_path / "dataset.yaml").write_text(dataset(4000))
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("{household: h.csv, person: p.csv}", "h.csv"))
+    with pytest.raises(SpecError, match="one source for two linked tables"):
+        load_release(tmp_path / "release.yaml")
+
+
+def test_sources_may_hold_a_period_and_auto_takes_the_only_method(tmp_path):
+    from steps_engine.methods.planning import make_plan
+
+    (tmp_path / "dataset.yaml").write_text(dataset(4000))
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("h.csv", '"h-{year}.csv"'))
+    found = load_release(tmp_path / "release.yaml", "2026")
+    assert [Path(str(source)).name for source in found.sources] == ["h-2026.csv", "p.csv"]
+    plan = make_plan(found)
+    assert plan.decomposition == "households" and (plan.at_most, plan.unit, plan.rows_per_person) == (8, "household", 1)

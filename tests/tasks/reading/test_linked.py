@@ -1,0 +1,183 @@
+"""Linked tables at the door: whatever does not hold between households and persons is met before anything is charged, and by
+the query that counts as well.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from schemas.errors import DataInvalid
+from schemas.spec.release import Release
+from steps_engine.domain.linked import parted
+from steps_engine.noise import SeededRandomness
+from steps_engine.studies.homes import dataset, homes
+from tasks.reading.fitting import look_at_release
+from tasks.reading.linked import broken, coded, count_linked, counts_of, links, member_rows
+from tasks.reading.sources import query
+from tasks.specs import load_release
+from tasks.stages.validate import validate_records
+
+RELEASE = """name: homes
+dataset: dataset.yaml
+source: {household: h.csv, person: p.parquet}
+privacy: {epsilon: 1.0}
+"""
+Frames = tuple[pd.DataFrame, pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def good() -> Frames:
+    return homes(60, SeededRandomness(4))
+
+
+def written(folder: Path, frames: Frames) -> Release:
+    """Households in CSV and persons in Parquet: keys are compared whatever the files are."""
+    frames[0].to_csv(folder / "h.csv", index=False)
+    frames[1].to_parquet(folder / "p.parquet", index=False)
+    (folder / "dataset.yaml").write_text(dataset(60))
+    (folder / "release.yaml").write_text(RELEASE)
+    return load_release(folder / "release.yaml")
+
+
+def test_every_household_and_every_other_member_is_counted_once(good, tmp_path, confidential):
+    release = written(tmp_path, good)
+    household, person = good
+    households, members = parted(release.domain, count_linked(release.sources, release.domain, confidential))
+    assert households.count.sum() == 60 and members.count.sum() == len(person) - 60
+    size = person.groupby("hid").size()
+    place = release.domain.index("n_person")
+    assert np.bincount(households.codes[:, place], households.count, 8).tolist() == np.bincount(size - 1, minlength=8).tolist()
+    reference = person[person.relation == "reference"].set_index("hid")
+    others = person[person.relation != "reference"]
+    pairs = pd.crosstab(others.hid.map(reference.education), [others.relation, others.education])
+    flat = release.domain.counted
+    codes = members.codes[:, [flat.index(name) for name in ("reference_education", "relation", "education")]]
+    for row, number in zip(codes, members.count, strict=True):
+        labels = [flat.attributes[flat.index(name)].labels[code] for name, code in
+                  zip(("reference_education", "relation", "education"), row, strict=True)]  # fmt: skip
+        pairs.loc[labels[0], (labels[1], labels[2])] -= number
+    assert not pairs.to_numpy().any()
+
+
+def test_good_tables_are_valid(good, tmp_path, confidential):
+    release = written(tmp_path, good)
+    assert not look_at_release(release).problems
+    found = validate_records(release, confidential)
+    assert found.expectations > 20 and "within a household" in found.page.read_text()
+
+
+def orphan(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return h, p.assign(hid=p.hid.where(p.pid != p.pid[p.relation != "reference"].iloc[0], 999))
+
+
+def too_large(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    """One person too many: nine in a household of at most eight."""
+    first = p[p.hid == 1]
+    more = [first.iloc[:1].assign(pid=10_000 + i, relation="other", age=40) for i in range(9 - len(first))]
+    return h, pd.concat([p, *more])
+
+
+def in_two(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    member = p[p.relation != "reference"].iloc[:1]
+    return h, pd.concat([p, member.assign(hid=member.hid.iloc[0] % 60 + 1, relation="other", age=30)])
+
+
+def leaderless(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return h, p.assign(relation=p.relation.where(p.pid != p.pid[p.relation == "reference"].iloc[3], "other"))
+
+
+def two_heads(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    member = p.pid[(p.relation != "reference") & (p.age >= 30)].iloc[0]
+    return h, p.assign(relation=p.relation.where(p.pid != member, "reference"))
+
+
+def empty(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return pd.concat([h, h.iloc[:1].assign(hid=777)]), p
+
+
+def repeated(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return pd.concat([h, h.iloc[:1]]), p
+
+
+def nameless(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return h, p.assign(pid=p.pid.where(p.pid != 5).astype("Int64"))
+
+
+def homeless(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return h, p.assign(hid=p.hid.where(p.pid != 5).astype("Int64"))
+
+
+def two_spouses(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    spouse = p[p.relation == "spouse"].iloc[:1]
+    return h, pd.concat([p, spouse.assign(pid=10_000)])
+
+
+def old_child(h: pd.DataFrame, p: pd.DataFrame) -> Frames:
+    return h, p.assign(age=p.age.where(p.pid != p.pid[p.relation == "child"].iloc[0], 99))
+
+
+BAD = {
+    orphan: "is the key of a household that is there",
+    too_large: "every household has at most 8 records",
+    in_two: "nobody in two households",
+    leaderless: "is reference of exactly one person in every household",
+    two_heads: "is reference of exactly one person in every household",
+    empty: "has at least one person",
+    repeated: "every household has at most 1 record",
+    nameless: "is never missing",
+    homeless: "every record names its household",
+    two_spouses: "is spouse of at most 1 other member",
+    old_child: "within a household: never relation = child",
+}
+
+
+@pytest.mark.parametrize("spoil", [too_large, orphan, in_two, old_child], ids=lambda spoil: spoil.__name__)
+def test_what_does_not_hold_is_met_before_anything_is_charged(spoil, good, tmp_path, confidential):
+    release = written(tmp_path, spoil(*good))
+    with pytest.raises(DataInvalid, match="data fail validation") as refused:
+        validate_records(release, confidential)
+    assert "reference" not in str(refused.value)  # nothing of what was found leaves the page
+    assert BAD[spoil] in (confidential / "validation.html").read_text()
+
+
+@pytest.mark.parametrize("spoil", [leaderless, two_heads, empty, nameless, two_spouses], ids=lambda spoil: spoil.__name__)
+def test_each_link_that_is_broken_is_told_in_its_own_words(spoil, good, tmp_path, confidential):
+    release = written(tmp_path, spoil(*good))
+    with coded(release.sources, release.domain, confidential) as connection:
+        rows = broken(connection, release.domain)
+    assert [rows[link.name] for link in links(release.domain) if BAD[spoil] in link.words] == [1]
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
+def test_the_query_that_counts_keeps_every_bound_itself(spoil, good, tmp_path, confidential):
+    """Whatever was validated: files may have changed since."""
+    release = written(tmp_path, spoil(*good))
+    with pytest.raises(DataInvalid, match="have changed since"):
+        count_linked(release.sources, release.domain, confidential)
+
+
+def test_control_without_the_bound_one_person_too_many_would_be_counted(good, tmp_path, confidential, monkeypatch):
+    """So that the test above is no accident: nothing but the query refuses that household."""
+    release = written(tmp_path, too_large(*good))
+    monkeypatch.setattr("tasks.reading.linked._REFUSED", "true")
+    with coded(release.sources, release.domain, confidential) as connection:
+        households, members = counts_of(connection, release.domain)
+        most = query(connection, "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM persons GROUP BY household)")["n"][0]
+    assert most.as_py() == 9 and members.count.sum() == len(too_large(*good)[1]) - 60
+
+
+def test_a_column_that_is_not_there_is_seen_without_reading(good, tmp_path):
+    release = written(tmp_path, (good[0].drop(columns="region"), good[1].drop(columns="pid")))
+    assert look_at_release(release).problems == ("household: lacks the column region", "person: lacks the column pid")
+
+
+def test_every_link_has_words_and_a_query_of_its_own(good, tmp_path, confidential):
+    release = written(tmp_path, good)
+    with coded(release.sources, release.domain, confidential) as connection:
+        for link in links(release.domain):
+            assert query(connection, link.breaks).column(0)[0].as_py() == 0 and link.words
+    assert "homes" in member_rows(release.domain)  # which holds nothing but households within all bounds
