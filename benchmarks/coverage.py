@@ -1,10 +1,10 @@
 """Coverage of 95% intervals from m = 4 sets: the paper's Models 1 and 2, n = 10,000, least squares, mean over coefficients.
 
-Run with `python -m benchmarks.coverage [--repeats 200] [--model 1] [--method NAME]… [--epsilon ε]…`. Methods are those of
-`steps study simulation`; `steps-shared-equal` divides ε equally between the layers. `cascade-shared` is combined twice: by the
-rule of a release's page, and with the variance of sampled rows taken out, known here from a second walk over each measurement.
-What a repeat gave is kept in .cache/coverage.jsonl (or --kept FILE), so that an interrupted run goes on where it was; remove it
-when the methods have changed.
+Run with `python -m benchmarks.coverage [--repeats 200] [--first 0] [--model 1] [--method NAME]… [--epsilon ε]…`. Methods are
+those of `steps study simulation`; `steps-shared-equal` divides ε equally between layers. `cascade-shared` is combined twice:
+by the rule of a release's page, and with the variance of sampled rows taken out, known here from a second walk over each
+measurement. What a repeat gave is kept in .cache/coverage.jsonl (or --kept FILE), so that an interrupted run goes on where it
+was; remove it when the methods have changed.
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ def summary(found: list[Found]) -> Iterator[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first repeat")
     parser.add_argument("--method", action="append", choices=METHODS)
     parser.add_argument("--epsilon", action="append")
     parser.add_argument("--model", type=int, action="append", choices=TRUTHS)
@@ -156,7 +157,7 @@ def main() -> None:
         for epsilon in ((asked.epsilon or EPSILONS) if method.spends else ("",))
     ]
     kept, found = Kept(asked.kept), [list[Found]() for _ in points]
-    for repeat in range(asked.repeats):
+    for repeat in range(asked.first, asked.first + asked.repeats):
         for each, point in zip(found, points, strict=True):
             each.append(kept(*point, repeat))
     headings = ("method", "repeats", "coverage", "least", "RMSE", "mean |bias|", "CPU s a repeat")
