@@ -17,6 +17,7 @@ from schemas.spec.attributes import Ordinal
 from schemas.spec.domain import Domain, load_domain
 from tasks.describing.formats import FORMATS, describe
 from tasks.describing.start import choose, start
+from tests.haven import example
 from tests.tasks.describing import codebooks
 from tests.tasks.describing.codebooks import COMPLETE, SECRET, write
 
@@ -147,9 +148,22 @@ def test_labels_of_words_are_kept_and_formats_say_what_is_whole(tmp_path: Path):
     assert pay.holds == "numbers" and sex.categories == () and len(code.categories) == 2
 
 
-@pytest.mark.parametrize(("name", "reader"), [("wages.sav", "read_sav"), ("wages.dta", "read_dta")])
+def test_a_file_of_sas_says_names_and_types_and_what_is_left_is_a_gap(tmp_path: Path):
+    *lengths, species = describe(example("iris.sas7bdat")).variables
+    assert {each.holds for each in lengths} == {"numbers"} and (species.column, species.holds) == ("Species", "text")
+    text = (started(tmp_path, example("iris.sas7bdat")) / "dataset.yaml").read_text()
+    assert text.count("bounds: TODO") == 4 and text.count("categories: TODO") == 1 and "setosa" not in text
+    labelled = describe(example("iris.sav")).variables[-1]
+    assert [each.label for each in labelled.categories] == ["setosa", "versicolor", "virginica"]
+
+
+READERS = [("wages.sav", "read_sav"), ("wages.dta", "read_dta"), ("iris.sas7bdat", "read_sas7bdat")]
+
+
+@pytest.mark.parametrize(("name", "reader"), READERS)
 def test_of_a_labelled_file_no_value_is_read(name: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, asked, real = write(tmp_path, name), [], getattr(pyreadstat, reader)
+    path = example(name) if name.startswith("iris") else write(tmp_path, name)
+    asked, real = [], getattr(pyreadstat, reader)
 
     def watched(*words, **options):
         asked.append(options.get("metadataonly"))
