@@ -79,6 +79,10 @@ class Document:
         except _Refused as error:
             raise SpecError(f"{self.path}: {error}.") from None
 
+    def named(self, path: str) -> str:
+        """A path that this document names, as seen from here: what it says is from its own folder."""
+        return str(self.path.parent / path) if path and "://" not in path else path
+
     def beside(self, name: str) -> Document:
         """Another document that this one names: a file beside or below it, never an address or a way out."""
         path = (self.path.parent / name).resolve()

@@ -65,6 +65,35 @@ def test_a_data_package_says_who_publishes_and_how_the_file_is_written(tmp_path:
     assert "source: wages.csv" in (tmp_path / "out" / "release.yaml").read_text()
 
 
+def test_paths_in_a_package_are_from_its_own_folder_and_several_files_are_told(tmp_path: Path):
+    below = tmp_path / "below"
+    (below / "data").mkdir(parents=True)
+    (below / "data" / "w.csv").touch()
+    files = ["data/w.csv", "data/x.csv"]
+    licence = {"name": "other-open", "path": "https://example.org/terms"}
+    fields = [{"name": "a", "type": "integer", "constraints": {"exclusiveMinimum": 14, "maximum": 99}, "groupChar": "'"}]
+    resource = {"name": "w", "path": files, "schema": {"fields": fields}, "licenses": [licence]}
+    (below / "datapackage.json").write_text(json.dumps({"resources": [resource]}))
+    out = started(tmp_path, below / "datapackage.json")
+    assert "source: ../below/data/w.csv" in (out / "release.yaml").read_text()
+    text = (out / "dataset.yaml").read_text()
+    assert "its records are 2 files" in text and "not taken from the schema: groupChar" in text
+    assert "licence: https://example.org/terms" in text and "bounds: [15, 99]" in text
+
+
+def test_headers_of_csvw_are_titles_in_the_language_of_the_document(tmp_path: Path):
+    """As in W3C's own examples: a publisher is an organisation with a name."""
+    age = {"name": "age", "datatype": {"base": "integer", "minExclusive": 14, "maxExclusive": 100}}
+    line = {"name": "line", "titles": {"en": "Line", "fr": ["Ligne", "L"]}, "datatype": {"format": "A|B"}}
+    publisher = [{"schema:name": {"@value": "Office"}, "schema:url": {"@id": "https://example.org"}}]
+    context = ["http://www.w3.org/ns/csvw", {"@language": "fr"}]
+    document = {"@context": context, "dc:publisher": publisher, "tableSchema": {"columns": [line, age]}}
+    (tmp_path / "bus.json").write_text(json.dumps(document))
+    found = describe(tmp_path / "bus.json")
+    assert found.publisher == "Office" and [each.column for each in found.variables] == ["Ligne", "age"]
+    assert (found.variables[1].low, found.variables[1].high) == (15, 99)
+
+
 def test_csvw_says_names_beside_headers_alternatives_and_forms_of_dates(tmp_path: Path):
     domain = domain_of(tmp_path, "wages.csv-metadata.json")
     assert domain.names == ("sector", "age", "pay", "hired", "member") and domain.rename == {"Sector": "sector"}
@@ -107,6 +136,35 @@ def test_a_ddi_codebook_says_questions_categories_valid_ranges_and_what_means_mi
     assert isinstance(grade, Ordinal) and grade.label_texts == {"a": "junior", "b": "senior"}
     assert age.kind == "integer" and age.bounds == (15, 74) and pay.kind == "numeric" and pay.bounds == (0, 20000)
     assert domain.publisher == "Office of Examples" and domain.expected_rows == 45_000
+
+
+def test_an_abstract_in_html_and_a_number_with_commas_are_read(tmp_path: Path):
+    edited = codebooks.DDI.replace("What people in small firms earn.", "<![CDATA[<p>Pay &amp; hours</p>]]>")
+    (tmp_path / "wages.xml").write_text(edited.replace(">45123<", ">45,123<"))
+    found = describe(tmp_path / "wages.xml")
+    assert found.expected_rows == 45_000 and "<" not in found.description and "hours" in found.description
+
+
+def test_a_choice_between_something_and_null_is_that_which_may_be_missing(tmp_path: Path):
+    """As programs write what may be absent; limits that are excluded themselves are taken too, as numbers or as a flag."""
+    grade = {"anyOf": [{"$ref": "#/$defs/grade"}, {"type": "null"}], "title": "Grade"}
+    properties = {
+        "grade": grade,
+        "score": {"allOf": [{"$ref": "#/$defs/score"}]},
+        "rate": {"exclusiveMinimum": 0, "maximum": 2},
+    }
+    properties["old"] = {"type": "integer", "minimum": 0, "maximum": 11, "exclusiveMaximum": True}
+    properties["rate"]["type"] = "number"
+    parts = {
+        "grade": {"enum": ["a", "b"], "type": "string"},
+        "score": {"type": "integer", "minimum": 0, "exclusiveMaximum": 11},
+    }
+    document = {"properties": properties, "required": list(properties), "$defs": parts}
+    (tmp_path / "a.schema.json").write_text(json.dumps(document))
+    grade, score, rate, old = describe(tmp_path / "a.schema.json").variables
+    assert grade.may_be_missing and [each.value for each in grade.categories] == ["a", "b"] and grade.title == "Grade"
+    assert not score.may_be_missing and (score.low, score.high) == (0, 10)
+    assert (rate.low, rate.high) == (0, 2) and (old.low, old.high) == (0, 10)
 
 
 def test_a_json_schema_says_constants_with_titles_and_follows_references_within_it(tmp_path: Path):
