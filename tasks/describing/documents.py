@@ -45,7 +45,10 @@ class Document:
 
     @property
     def looks(self) -> str:
-        return "JSON" if self.is_json else "XML" if self.is_xml else f"a {self.suffix or 'file without a suffix'}"
+        if self.is_json or self.is_xml:
+            return "JSON" if self.is_json else "XML"
+        named = f"called {self.suffix} without being it" if self.suffix in (".json", ".xml") else f"a {self.suffix}"
+        return named if self.suffix else "a file without a suffix"
 
     @cached_property
     def content(self) -> bytes:

@@ -27,7 +27,10 @@ def _claims(document: Document) -> bool:
 def _describe(document: Document, asked: str | None) -> Description:
     book = document.xml
     if book.tag != "codeBook":
-        raise SpecError(f"{document.path}: XML that begins with <{book.tag}>; a DDI codebook begins with <codeBook>.")
+        raise SpecError(
+            f"{document.path}: XML that begins with <{book.tag}>; a DDI codebook begins with <codeBook>. Export it as "
+            "DDI-Codebook 2.5."
+        )
     files = {each.get("ID") or f"file {n}": each for n, each in enumerate(book.iter("fileDscr"), 1)}
     variables = list(book.iter("var"))
     name, file = the_table(document, files, asked) if len(files) > 1 else next(iter(files.items()), ("", Element("none")))

@@ -288,6 +288,7 @@ BAD = {
         "describes a, b. Say which",
     ),
     "csvw.json": ('{"tableSchema": {"columns": 1}}', "a tableSchema with a list of columns"),
+    "text.json": ("a,b", "called .json without being it, and nothing that describes a table"),
     "page.xml": ("<html/>", "XML that begins with <html>"),
     "none.xml": ("<codeBook/>", "a DDI codebook that describes no variable"),
     "cut.xml": ("<codeBook><dataDscr>", "not readable as XML"),
