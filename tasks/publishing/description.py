@@ -126,7 +126,17 @@ class Description:
             f"{'' if one else ' each'} and {attributes} attribute{'' if attributes == 1 else 's'} on population "
             f"{self.plan.population}, made from noisy counts of confidential records: {self.guarantee.definition} with "
             f"{self.promise} for every {self.plan.unit}. No row stands for a {self.plan.unit}."
-            f"{self.people}"
+            f"{self.linked}{self.people}"
+        )
+
+    @property
+    def linked(self) -> str:
+        """Of linked tables, where persons are."""
+        if not self.persons:
+            return ""
+        number = len(self.persons)
+        return (
+            f" Rows are households; their persons stand in linked tables, with {number} attribute{'' if number == 1 else 's'}."
         )
 
     @property

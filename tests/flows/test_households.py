@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -74,6 +75,10 @@ def test_linked_tables_are_released_verified_and_asked(place):
              "always 1 + n_spouse + n_child <= n_person"]  # fmt: skip
     assert codebook[codebook["kind"] == "rule"].index.get_level_values("category").tolist() == rules
     assert all(html.escape(rule) in (folder / "codebook.html").read_text() for rule in rules)
+    assert "their persons stand in linked tables, with 4 attributes" in (folder / "README.txt").read_text()
+    asked(place, "catalogue", str(place / "catalogue"))
+    [listed] = json.loads((place / "catalogue" / "catalogue.json").read_bytes())["releases"]
+    assert {"tenure", "n_child", "relation", "education"} <= set(listed["attributes"])
     evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
     assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
 
