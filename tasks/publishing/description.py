@@ -79,6 +79,7 @@ class Description:
     release: str
     name: str  # a title for people, or else the release's own name
     about: str  # what the publisher says of it; may be empty
+    why: str | None  # the author's reason for the promise
     made_at: str
     code: Code
     guarantee: Guarantee
@@ -185,6 +186,7 @@ def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, dom
         release=manifest.release,
         name=manifest.title or domain.title or manifest.release,
         about=" ".join(dict.fromkeys(f"{text.rstrip('.')}." for text in (manifest.description, domain.description) if text)),
+        why=manifest.why,
         made_at=manifest.made_at,
         code=manifest.code,
         guarantee=manifest.guarantee,

@@ -59,6 +59,7 @@ def _kind(column: Column) -> str:
 def _facts(said: Description) -> Iterator[tuple[str, str]]:
     domain = said.domain
     named = {"Publisher": domain.publisher, "Contact": domain.contact, "Licence": domain.licence, "Source": domain.source}
+    named |= {f"Reason for {said.promise}": said.why}
     yield from ((name, text) for name, text in named.items() if text)
 
 
