@@ -46,7 +46,11 @@ def show_started(answer: dict[str, Any]) -> None:
         click.echo(f"to do     and {more} more, each marked TODO")
     for problem in answer["problems"]:
         click.echo(f"to mend   {problem}")
-    filled = "" if answer["complete"] else "fill in what is to do, then "
+    filled = (
+        ""
+        if answer["complete"]
+        else "fill in what is to do, or take out attributes that are not released and name them in ignore; then "
+    )
     click.echo(f"next      look both files through; {filled}steps plan {release}")
 
 

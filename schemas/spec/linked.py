@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.described import without_silence
 from schemas.spec.reading import PLAIN_CSV, Csv
-from schemas.spec.rules import Rule
+from schemas.spec.rules import Rule, spoken
 from schemas.spec.values import Label
 from schemas.spec.yaml import Strict, problem_at
 
@@ -58,6 +58,12 @@ class PersonRule(Rule):
         if self.when and self.always is None:
             raise ValueError("when says for whom a comparison holds (always: …); put its attributes into never instead")
         return self
+
+    @property
+    def words(self) -> str:
+        """The rule as people read it, with whom it is about."""
+        about = " and ".join(f"{name} = {spoken(value)}" for name, value in self.when.items())
+        return f"{super().words} where {about}" if about else super().words
 
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -59,8 +59,10 @@ class Question:
 def question_of(names: Sequence[str], where: Mapping[str, Any], domain: Domain) -> Question:
     """Columns by name, among the rows that fulfil a condition."""
     columns, kept = tuple(column_of(name, domain) for name in names), codes_where(where, domain)
-    if not names or len(set(names)) < len(names):
-        raise SpecError("a table names one attribute or more, each once")
+    if not names:
+        raise SpecError("a table names one attribute or more, and none is named")
+    if twice := next((name for name in names if list(names).count(name) > 1), None):
+        raise SpecError(f"a table names every attribute once; {twice!r} stands twice. Name it once.")
     axes = tuple(dict.fromkeys(column.source for column in columns))
     classes = {j: _classes([each.codes for each in columns if each.source == j], kept.get(j)) for j in axes}
     return Question(Asked(axes, {j: held for j, held in kept.items() if j not in axes}, classes), columns)
@@ -151,7 +153,10 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa
     counts = np.array([_counted(asked, seen, codes_of(records, narrow), domain) for records in sets], dtype=float)
     rows = counts.sum(axis=1, keepdims=True)
     if not rows.all():
-        raise SpecError("a set has no row that fulfils the condition; ask for a wider one")
+        raise SpecError(
+            f"nobody fulfils the condition in {int((rows == 0).sum())} of {len(sets)} sets, from which this table is counted: "
+            f"{why}. Leave a part of the condition out."
+        )
     share = counts / rows
     possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
     there = _counted(asked, seen, possible, domain) > 0

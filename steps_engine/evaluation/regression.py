@@ -100,9 +100,11 @@ def variables(model: Model) -> tuple[str, tuple[str, ...]]:
     calls = [a for a, b in zip(tokens, tokens[1:], strict=False) if b == "(" and a[0].isalpha() and a != "C"]
     if model.formula[end:].strip() or calls or tokens.count("~") != 1 or tokens.index("~") != 1:
         raise SpecError(f"formula {model.formula!r} must be: name ~ names with + - : * C( ) 0 1")
-    if not 3 <= len(tokens) <= MOST_TOKENS:
+    if len(tokens) == 2:
+        raise SpecError(f"formula {model.formula!r} names nothing after ~; write {tokens[0]} ~ a + b, or {tokens[0]} ~ 1")
+    if len(tokens) > MOST_TOKENS:
         found = f"{len(tokens) - 2:,} names and signs after ~"
-        raise SpecError(f"formula {model.formula[:80]!r} has {found}; 1 to {MOST_TOKENS - 2} can be read")
+        raise SpecError(f"formula {model.formula[:80]!r} has {found}; at most {MOST_TOKENS - 2} can be read")
     names = [t for t, after in zip(tokens[2:], [*tokens[3:], ""], strict=True) if t[0].isidentifier() and after != "("]
     if tokens[0] in names:
         raise SpecError(f"formula {model.formula!r}: {tokens[0]!r} stands on both sides; take it out of the predictors")

@@ -109,9 +109,10 @@ def open_bundle(folder: Path | str, key: Path | None = None) -> Opened:
     """A folder as a bundle; with a key, it must be signed by that one."""
     folder, pem, found = Path(folder), given_key(key), Findings()
     if not (folder / bundle.MANIFEST).is_file():
-        raise SpecError(
-            f"{folder} is no published release: it holds no {bundle.MANIFEST}. Give a bundle's folder, as `steps run` prints."
+        found_there = (
+            f"it holds no {bundle.MANIFEST}" if folder.is_dir() else "a file" if folder.exists() else "it is not there"
         )
+        raise SpecError(f"{folder} is no published release: {found_there}. Give a bundle's folder, as `steps run` prints.")
     files = regular_files(folder, Findings())  # what is no plain file is not opened, and no concern here
     pem, notes = found.attempt(bundle.PUBLIC_KEY, look_beside, files, folder, pem, found) or (pem, [])
     raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)

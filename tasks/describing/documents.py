@@ -45,7 +45,10 @@ class Document:
 
     @property
     def looks(self) -> str:
-        return "JSON" if self.is_json else "XML" if self.is_xml else f"a {self.suffix or 'file without a suffix'}"
+        if self.is_json or self.is_xml:
+            return "JSON" if self.is_json else "XML"
+        named = f"called {self.suffix} without being it" if self.suffix in (".json", ".xml") else f"a {self.suffix}"
+        return named if self.suffix else "a file without a suffix"
 
     @cached_property
     def content(self) -> bytes:
@@ -78,6 +81,10 @@ class Document:
             ) from None
         except _Refused as error:
             raise SpecError(f"{self.path}: {error}.") from None
+
+    def named(self, path: str) -> str:
+        """A path that this document names, as seen from here: what it says is from its own folder."""
+        return str(self.path.parent / path) if path and "://" not in path else path
 
     def beside(self, name: str) -> Document:
         """Another document that this one names: a file beside or below it, never an address or a way out."""

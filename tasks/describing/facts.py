@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from schemas.spec.reading import day_format
-from tasks.describing.description import DATES, Bound, Category
+from tasks.describing.description import DATES, WHOLE, Bound, Category
 
 _UNICODE_FORM = re.compile(r"y+|M+|d+|[^A-Za-z]+")
 LONGEST_TEXT = 2000
@@ -80,6 +80,17 @@ def day(value: Any) -> datetime.date | None:
 
 def bound(value: Any, holds: str) -> Bound | None:
     return day(value) if holds == DATES and value is not None else number(value)
+
+
+def end(inclusive: Any, exclusive: Any, holds: str, inward: int) -> Bound | None:
+    """An end of a range. Of whole numbers, the next one inward (1 or -1) where the end itself is excluded.
+
+    >>> end(None, 14, "whole numbers", 1), end(None, 0, "numbers", 1), end(11, True, "whole numbers", -1), end(5, None, "", 1)
+    (Decimal('15'), Decimal('0'), Decimal('10'), Decimal('5'))
+    """
+    found = bound(inclusive if exclusive is None or isinstance(exclusive, bool) else exclusive, holds)
+    excluded = exclusive not in (None, False)
+    return found + inward if excluded and holds == WHOLE and isinstance(found, Decimal) else found
 
 
 def form_of_days(written: Any) -> str | None:

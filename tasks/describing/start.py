@@ -59,7 +59,7 @@ def choose(found: Description | None, folder: Path, **asked: Any) -> Choices:
 
 
 def _source(found: Description | None, folder: Path, asked: str | None) -> str:
-    """Where records lie, as release.yaml writes it: from its own folder. A path in a codebook is another computer's."""
+    """Where records lie, as release.yaml writes it: from its own folder. A path that leads nowhere is another computer's."""
     if asked:
         return asked if "://" in asked or os.path.isabs(asked) else os.path.relpath(asked, folder)
     if found is None or not found.records:

@@ -20,7 +20,11 @@ WIDTH = 110
 MOST_ATTRIBUTES = 1000  # of a domain
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"  # in a work tree; an installation has none
 _LABEL_LINES = 6  # more labels than that stand one below the other
-RULES = "# rules:                  # structural zeros, if there are any\n#   - never: {a: x, b: y}\n"
+HINTS = """\
+# ignore: [NAME]          # columns of the records that are not released: their attributes are taken out above
+# rules:                  # structural zeros, if there are any
+#   - never: {a: x, b: y}
+"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def dataset_text(found: Description | None, choices: Choices, folder: Path) -> s
         *([f"Written by `steps init` from the {origin}; look it through."] if found else ["Written by `steps init`."]),
         *(f"Note: {remark}." for remark in (found.remarks if found else ())),
     ]
-    return _text(spec, "dataset", folder, head) + RULES
+    return _text(spec, "dataset", folder, head) + (HINTS.partition("\n")[2] if "ignore" in spec else HINTS)
 
 
 def release_text(choices: Choices, folder: Path) -> str:

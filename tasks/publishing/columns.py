@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.spec.attributes import Attribute
 from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
-from schemas.spec.rules import Rule, spoken
-from steps_engine.methods.views import Margin
+from steps_engine.answers.table import what_of
+from steps_engine.methods.views import Margin, View
 from tasks.publishing.said import value_words
 from tasks.publishing.verdict import trust
 
@@ -38,11 +38,12 @@ class Words(Protocol):
 class Category:
     """What a code stands for and, where it was counted, how many there are: within `half` of the estimate in 95 % of cases."""
 
-    code: int
+    code: int | None  # in tables of counts; None: what no count is made of
     label: str
     meaning: str
     estimate: float | None = None
     half: float | None = None
+    error: float | None = None
     trust: str | None = None
 
 
@@ -57,7 +58,7 @@ class Column:
     labels: tuple[str, ...]  # of those that are not missing: texts that may stand in the column, or names of bins
     bounds: tuple[Bound, Bound | None] | None  # of numbers, days and times; None above: no end
     may_be_missing: bool
-    is_counted: bool = False
+    counted: str = ""  # what its counts are of, such as rows; empty: the release has none
     follows_from: str | None = None
     remark: str = ""  # how synthetic values lie where nothing was counted
 
@@ -67,45 +68,72 @@ class Column:
         return ". ".join(part.rstrip(".") for part in (self.words.title, self.words.description) if part)
 
 
-def column_of(attribute: Attribute, margin: Margin | None) -> Column:
+def columns_of(domain: Domain, view: View) -> tuple[Column, ...]:
+    """Those of the synthetic sets: attributes, what follows from them, and the weight."""
+    margins, of = _margins(view), what_of(domain) if domain.tables is None else "households"
+    own = (column_of(attribute, margins.get(attribute.name), of) for attribute in domain.attributes)
+    derived = (_derived_column(each, margins.get(each.derived.name), of) for each in domain.followings)
+    return (*own, *derived, *_weight_columns(domain))
+
+
+def person_columns(domain: Domain, view: View) -> tuple[Column, ...]:
+    """Those of persons in linked tables: the reference person is counted in the household's row."""
+    if domain.tables is None:
+        return ()
+    margins, of = _margins(view), "members other than the reference person"
+    own = zip(domain.tables.person.attributes, domain.own.attributes, strict=True)
+    return tuple(column_of(each.as_published(), margins.get(each.name), of, counted.labels) for each, counted in own)
+
+
+def _margins(view: View) -> Mapping[str, Margin]:
+    return {margin.attribute: margin for margin in (*view.margins, *view.derived)}
+
+
+def column_of(
+    attribute: Attribute, margin: Margin | None = None, of: str = "rows", among: Sequence[str] | None = None
+) -> Column:
+    """`among`: the categories that are counted, where these are not all."""
     bounds = getattr(attribute, "bounds", None)
     highest = None if getattr(attribute, "is_open", False) else bounds and _plain(bounds[1])
     return Column(
         name=attribute.name,
         kind=attribute.kind,
         words=attribute,
-        categories=tuple(_counted(zip(attribute.labels, attribute.meanings, strict=True), margin)),
+        categories=tuple(_counted(attribute.labels, attribute.meanings, among or attribute.labels, margin)),
         labels=attribute.present_labels,
         bounds=(_plain(bounds[0]), highest) if bounds else None,
         may_be_missing=attribute.missing == "category",
-        is_counted=margin is not None,
+        counted=of if margin is not None else "",
         remark=value_words(attribute),
     )
 
 
-def _counted(named: Iterable[tuple[str, str]], margin: Margin | None) -> Iterator[Category]:
-    """Categories with what they mean, by their code."""
-    for code, (label, meaning) in enumerate(named):
-        if margin is None:
+def _counted(labels: Sequence[str], meanings: Sequence[str], among: Sequence[str], margin: Margin | None) -> Iterator[Category]:
+    """Categories with what they mean, each with its code among those that are counted."""
+    codes = {label: code for code, label in enumerate(among)}
+    for label, meaning in zip(labels, meanings, strict=True):
+        code = codes.get(label)
+        if margin is None or code is None:
             yield Category(code, label, meaning)
         else:
             count, half = float(margin.estimate[code]), float(margin.half[code])
-            yield Category(code, label, meaning, count, half, trust(count, half))
+            yield Category(code, label, meaning, count, half, float(margin.error[code]), trust(count, half))
 
 
-def derived_column(following: Following, margin: Margin | None) -> Column:
+def _derived_column(following: Following, margin: Margin | None, of: str) -> Column:
     """Costs nothing: its counts are sums of those from which it follows."""
-    derived = following.derived
-    named = [(category, derived.label_texts.get(category, "")) for category in following.categories]
+    derived, may_be_missing = following.derived, None in following.codes
+    labels = (*following.categories, *((MISSING,) if may_be_missing else ()))
+    meanings = [derived.label_texts.get(label, "") for label in labels]
     return Column(
         name=derived.name,
         kind="categorical",
         words=derived,
-        categories=tuple(_counted(named, margin)),
+        categories=tuple(_counted(labels, meanings, labels, margin)),
         labels=following.categories,
         bounds=None,
-        may_be_missing=None in following.codes,
-        is_counted=margin is not None,
+        may_be_missing=may_be_missing,
+        counted=of if margin is not None else "",
         follows_from=derived.from_,
     )
 
@@ -118,24 +146,14 @@ class _WeightWords:
     why: None = None
 
 
-def weight_columns(domain: Domain) -> tuple[Column, ...]:
+def _weight_columns(domain: Domain) -> tuple[Column, ...]:
     """The column that says for how many people of the population a row stands."""
     if domain.weighing is None:
         return ()
     step = _plain(float(domain.weighing.step))
     words = _WeightWords("Weight", "For how many people of the population the row stands; the same in every row.")
-    return tuple(
-        Column(name=name, kind="numeric", words=words, categories=(), labels=(), bounds=(step, step), may_be_missing=False)
-        for name in domain.published_weight
-    )
-
-
-def rule_words(rule: Rule, domain: Domain) -> str:
-    """What never meets, attribute by attribute; or what always holds."""
-    if rule.never is None:
-        return f"Always {rule.always}"
-    names = sorted(rule.never, key=domain.index)
-    return "Never together: " + "; ".join(f"{name} is {spoken(rule.never[name])}" for name in names)
+    said: dict[str, Any] = {"kind": "weight", "words": words, "labels": (), "bounds": (step, step), "may_be_missing": False}
+    return tuple(Column(name=name, categories=(Category(None, f"{step}", ""),), **said) for name in domain.published_weight)
 
 
 def _plain(bound: Any) -> Bound:

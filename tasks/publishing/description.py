@@ -12,10 +12,9 @@ from typing import Any
 from schemas.manifest import Code, FileFacts, Guarantee, Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from schemas.spec.rules import Rule
 from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.methods.views import View
-from tasks.publishing.columns import Column, column_of, derived_column, weight_columns
+from tasks.publishing.columns import Column, columns_of, person_columns
 
 WHAT = {  # a file holds, by its name without number and suffix; of describing files their entries say it
     "tree": "the nodes of the tree: which attributes split which node",
@@ -29,7 +28,7 @@ WHAT = {  # a file holds, by its name without number and suffix; of describing f
     "margins": "counts of every category with 95 % intervals, as index.html shows them",
     "places": "every place at every level with its rows, standard error and 95 % interval",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
-    "codebook": "what every code in the tables stands for",
+    "codebook": "what every code stands for, counts of every category with 95 % intervals, and the rules",
     "sbom.cdx": "the program that computed this, and every package and version beneath it (CycloneDX)",
     "signing-key": "the key that signed the manifest",
 }
@@ -80,6 +79,7 @@ class Description:
     release: str
     name: str  # a title for people, or else the release's own name
     about: str  # what the publisher says of it; may be empty
+    why: str | None  # the author's reason for the promise
     made_at: str
     code: Code
     guarantee: Guarantee
@@ -87,16 +87,13 @@ class Description:
     plan: Plan
     domain: Domain
     columns: tuple[Column, ...]
+    persons: tuple[Column, ...]  # of linked tables, what their persons have
     view: View
     files: tuple[File, ...]
 
     @property
     def title(self) -> str:
         return f"{self.name} ({self.release})" if self.name != self.release else self.release
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        return self.domain.rules
 
     @property
     def sets(self) -> dict[int, tuple[File, ...]]:
@@ -130,7 +127,17 @@ class Description:
             f"{'' if one else ' each'} and {attributes} attribute{'' if attributes == 1 else 's'} on population "
             f"{self.plan.population}, made from noisy counts of confidential records: {self.guarantee.definition} with "
             f"{self.promise} for every {self.plan.unit}. No row stands for a {self.plan.unit}."
-            f"{self.people}"
+            f"{self.linked}{self.people}"
+        )
+
+    @property
+    def linked(self) -> str:
+        """Of linked tables, where persons are."""
+        if not self.persons:
+            return ""
+        number = len(self.persons)
+        return (
+            f" Rows are households; their persons stand in linked tables, with {number} attribute{'' if number == 1 else 's'}."
         )
 
     @property
@@ -175,22 +182,19 @@ class Description:
 
 def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, domain: Domain, view: View) -> Description:
     """`files` are those that the description is about: not the ones that are written from it."""
-    margins = {margin.attribute: margin for margin in (*view.margins, *view.derived)}
     return Description(
         release=manifest.release,
         name=manifest.title or domain.title or manifest.release,
         about=" ".join(dict.fromkeys(f"{text.rstrip('.')}." for text in (manifest.description, domain.description) if text)),
+        why=manifest.why,
         made_at=manifest.made_at,
         code=manifest.code,
         guarantee=manifest.guarantee,
         composition=manifest.composition.sentence,
         plan=plan,
         domain=domain,
-        columns=(
-            *(column_of(attribute, margins.get(attribute.name)) for attribute in domain.attributes),
-            *(derived_column(each, margins.get(each.derived.name)) for each in domain.followings),
-            *weight_columns(domain),
-        ),
+        columns=columns_of(domain, view),
+        persons=person_columns(domain, view),
         view=view,
         files=tuple(File(name, files[name]) for name in in_order(files)),
     )

@@ -6,13 +6,12 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from schemas.spec.attributes import Attribute
-from schemas.spec.derived import Derived
 from schemas.spec.domain import Domain
 from steps_engine.methods.views import LevelView, Margin, Pair, View
 from tasks.publishing import bundle
-from tasks.publishing.columns import weight_columns
+from tasks.publishing.columns import Category, columns_of, person_columns
 from tasks.publishing.formats.csv import harmless
+from tasks.publishing.said import rule_rows
 from tasks.publishing.verdict import trust, trusts
 
 Row = Sequence[str | int | float]
@@ -27,6 +26,8 @@ LISTED = {  # the columns of each, and what is in them
     },
     bundle.CODEBOOK: {
         "attribute": "string", "kind": "string", "code": "integer", "category": "string", "label": "string",
+        "estimate": "number", "low": "number", "high": "number", "standard_error": "number", "trust": "string",
+        "counted": "string",
         "title": "string", "description": "string", "source": "string", "why": "string",
     },
     bundle.PLACES: {
@@ -41,7 +42,7 @@ def listings(view: View, domain: Domain) -> dict[str, bytes]:
     rows: dict[str, Iterable[Row]] = {
         bundle.MARGINS: (row for margin in (*view.margins, *view.derived) for row in _margin_rows(margin, domain)),
         bundle.PAIRS: map(_pair_row, view.pairs),
-        bundle.CODEBOOK: _codebook_rows(domain),
+        bundle.CODEBOOK: (*_codebook_rows(view, domain), *_rule_rows(domain)),
     }
     if view.levels:
         rows[bundle.PLACES] = (row for level in view.levels for row in _place_rows(level))
@@ -80,25 +81,26 @@ def _pair_row(pair: Pair) -> Row:
     return pair.first, pair.second, pair.told, shown, ("yes" if pair.clear else "no") if pair.told == "measured" else ""
 
 
-def _codebook_rows(domain: Domain) -> Iterator[Row]:
-    """Every category of every attribute, then of those that are derived; what is said of an attribute stands in each row."""
-    of_persons = domain.tables.person.attributes if domain.tables is not None else ()
-    for attribute in (*domain.attributes, *of_persons):
-        for code, (label, meaning) in enumerate(zip(attribute.labels, attribute.meanings, strict=True)):
-            yield attribute.name, attribute.kind, code, label, meaning, *_words(attribute)
-    for following in domain.followings:
-        derived = following.derived
-        for code, category in enumerate(following.categories):
-            meaning = derived.label_texts.get(category, "")
-            yield derived.name, f"derived from {derived.from_}", code, category, meaning, *_words(derived)
-    yield from _weight_rows(domain)
+def _codebook_rows(view: View, domain: Domain) -> Iterator[Row]:
+    """Every category of every column; what is said of an attribute stands in each row."""
+    for column in (*columns_of(domain, view), *person_columns(domain, view)):
+        kind = f"derived from {column.follows_from}" if column.follows_from else column.kind
+        said = column.words
+        words = tuple(text or "" for text in (said.title, said.description, said.source, said.why))
+        for each in column.categories:
+            code = "" if each.code is None else each.code
+            yield column.name, kind, code, each.label, each.meaning, *_numbers(each, column.counted), *words
 
 
-def _weight_rows(domain: Domain) -> Iterator[Row]:
-    for column in weight_columns(domain):
-        step = f"{column.bounds[0]}" if column.bounds else ""
-        yield column.name, "weight", 0, step, "", column.words.title or "", column.words.description or "", "", ""
+def _numbers(category: Category, of: str) -> Row:
+    """Estimate, interval, error, trust and what is counted; empty where nothing was."""
+    if category.estimate is None or category.half is None or category.error is None or category.trust is None:
+        return ("",) * 6
+    count, half = category.estimate, category.half
+    return *(round(number, 4) for number in (count, count - half, count + half, category.error)), category.trust, of
 
 
-def _words(of: Attribute | Derived) -> tuple[str, ...]:
-    return tuple(text or "" for text in (of.title, of.description, of.source, of.why))
+def _rule_rows(domain: Domain) -> Iterator[Row]:
+    """What a rule says stands where a category does; it is of no attribute alone."""
+    for rule in rule_rows(domain):
+        yield "", "rule", "", rule["words"], *("",) * 10, rule["why"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from schemas.manifest import Manifest
 from schemas.spec.attributes import Attribute
 from schemas.spec.domain import Domain
+from schemas.spec.flattened import PERSONS, number_of
+from schemas.spec.linked import PersonTable
 from schemas.spec.numbers import NumberBase
+from schemas.spec.rules import Rule
 
 
 def about(manifest: Manifest, domain: Domain) -> dict[str, Any]:
@@ -45,7 +49,27 @@ def value_words(attribute: Attribute) -> str:
 
 
 def rule_rows(domain: Domain) -> list[dict[str, str]]:
-    return [{"words": rule.words, "why": rule.why or ""} for rule in domain.rules]
+    """Every rule as its author wrote it; of linked tables those of both, and what numbers of members add up to."""
+    tables, names = domain.tables, domain.counted.names
+    said: Iterable[Rule] = domain.rules if tables is None else (*tables.household.rules, *tables.person.rules)
+    rows = [{"words": _in_order(rule, names).words, "why": rule.why or ""} for rule in said]
+    return rows if tables is None else [*rows, *_adding_up(tables.person)]
+
+
+def _in_order(rule: Rule, names: Sequence[str]) -> Rule:
+    """With attributes as the domain has them: canonical JSON does not keep the order in which they were written."""
+    ordered = {name: rule.never[name] for name in sorted(rule.never, key=names.index)} if rule.never else None
+    return rule.model_copy(update={"never": ordered})
+
+
+def _adding_up(person: PersonTable) -> Iterator[dict[str, str]]:
+    if len(person.listed_kinds) < 2:
+        return
+    *listed, rest = person.listed_kinds
+    members, most = " + ".join(["1", *map(number_of, listed)]), person.most_of(rest)
+    at_most = f" <= {members} + {most}" if most < person.members else ""
+    why = f"{PERSONS} counts the reference person and everybody else: who is of none of these kinds is {rest}"
+    yield {"words": f"always {members} <= {PERSONS}{at_most}", "why": why}
 
 
 def derived_rows(domain: Domain) -> list[dict[str, Any]]:

@@ -107,7 +107,9 @@ def examine(folder: Path | str, key: Path | None = None, again: Again | None = N
     files = found.attempt(".", regular_files, Path(folder), found) or {}
     pem, beside = found.attempt(bundle.PUBLIC_KEY, look_beside, files, Path(folder), pem, found) or (pem, [])
     notes += [Problem(bundle.MANIFEST, text, note=True) for text in beside]
-    raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST)
+    if bundle.MANIFEST not in files:
+        found.add(bundle.MANIFEST, "is missing: this is no published release. Give a bundle's folder, as `steps run` prints")
+    raw = found.attempt(bundle.MANIFEST, content_of, files, bundle.MANIFEST) if bundle.MANIFEST in files else None
     signed = raw is not None and found.attempt(bundle.SIGNATURE, is_signed, files, raw, pem, found)
     manifest = found.attempt(bundle.MANIFEST, bundle.read_manifest, raw) if signed else None
     if manifest is None or raw is None:

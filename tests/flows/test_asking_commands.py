@@ -93,7 +93,7 @@ def test_a_sample_may_be_csv(steps: Steps, folder: Path, tmp_path: Path):
         (("table", "FOLDER", "age", "--where", "voted"), 2, "write name=value"),
         (("table", "FOLDER", "age", "--picture", "a.gif"), 2, "give a name that ends in .svg, .png, .pdf"),
         (("table", "FOLDER", "age", "--csv", "nowhere/a.csv"), 2, "cannot be written"),
-        (("table", "nowhere", "age"), 2, "nowhere is no published release"),
+        (("table", "nowhere", "age"), 2, "nowhere is no published release: it is not there"),
         (("fit", "FOLDER", "voted ~ aeg"), 2, "there is no attribute 'aeg'; did you mean 'age'?"),
         (("fit", "FOLDER", "age ~ voted", "--kind", "logistic"), 2, "cannot be the outcome of a logistic model"),
         (("fit", "FOLDER", "wage ~ age", "--where", "age=18–27"), 2, "where fixes 'age', which the model names too"),

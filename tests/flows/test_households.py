@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -65,6 +67,18 @@ def test_linked_tables_are_released_verified_and_asked(place):
         assert len(pd.read_csv(folder / f"person-{number}.csv")) == len(found)
     page = (folder / "index.html").read_text()
     assert "those of all of its at most 8 persons" in page and "Households decide how many members there are" in page
+    codebook = pd.read_csv(folder / "codebook.csv").set_index(["attribute", "category"])
+    assert pd.isna(codebook.loc[("relation", "reference"), "code"]) and codebook.loc[("relation", "spouse"), "code"] == 0
+    assert codebook.loc[("relation", "spouse"), "counted"] == "members other than the reference person"
+    assert codebook.loc[("tenure", "owned"), "counted"] == "households"
+    rules = ["never relation = reference or spouse with age = below 10", "always age < reference_age where relation = child",
+             "always 1 + n_spouse + n_child <= n_person"]  # fmt: skip
+    assert codebook[codebook["kind"] == "rule"].index.get_level_values("category").tolist() == rules
+    assert all(html.escape(rule) in (folder / "codebook.html").read_text() for rule in rules)
+    assert "their persons stand in linked tables, with 4 attributes" in (folder / "README.txt").read_text()
+    asked(place, "catalogue", str(place / "catalogue"))
+    [listed] = json.loads((place / "catalogue" / "catalogue.json").read_bytes())["releases"]
+    assert {"tenure", "n_child", "relation", "education"} <= set(listed["attributes"])
     evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
     assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
 

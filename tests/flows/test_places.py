@@ -55,6 +55,9 @@ def test_a_country_is_released_verified_and_asked_at_every_level(country: Path, 
     assert len(listed) == 2 + 4 + 8 and listed["tract", "t7"]["within"] == "c3"
     empty = {key: float(listed["tract", "t7"][key]) for key in ("estimate", "low", "high")}
     assert abs(empty["estimate"]) < 3 * (empty["high"] - empty["low"]) / 2  # six standard deviations of Gaussian noise
+    codebook = pd.read_csv(folder / "codebook.csv")
+    of_places = codebook[codebook["attribute"].isin(["region", "county", "tract"])]
+    assert all(row.estimate == float(listed[row.attribute, row.category]["estimate"]) for row in of_places.itertuples())
     page = (folder / "index.html").read_text()
     assert "places.csv" in page and "Rows of the middle one" in page
     records = pd.read_parquet(folder / "synthetic-1.parquet")

@@ -76,13 +76,18 @@ def test_a_weighted_release_counts_people_and_verifies(survey: Small, steps):
     table = read_bundle(folder).table("region")
     counts = table.set_index("region")
     assert "people of the population" in table.title
-    assert ((counts["count"] - truth).abs() <= 8 * counts["error"]).all()  # noise by Laplace is further off once in 80,000 times
+    assert (
+        (counts["count"] - truth).abs() <= 8 * counts["standard_error"]
+    ).all()  # noise by Laplace is further off once in 80,000 times
     assert counts.loc["west", "high"] < 0.8 * records["w"].sum() * (records["region"] == "west").mean()  # not so many records
     answered = steps("table", folder, "region", "--json").json
     assert answered["of"] == "people of the population" and abs(answered["rows"] / records["w"].sum() - 1) < 0.05
     with open(folder / "margins.csv", encoding="utf-8", newline="") as file:
         margins = {row["category"]: float(row["estimate"]) for row in csv.DictReader(file) if row["attribute"] == "region"}
     assert margins["north"] == pytest.approx(counts.loc["north", "count"], rel=0.05)
+    codebook = pd.read_csv(folder / "codebook.csv").set_index(["attribute", "category"])
+    assert codebook.loc[("region", "north"), ["estimate", "counted"]].tolist() == [margins["north"], "people of the population"]
+    assert codebook.loc[("w", "10"), "kind"] == "weight" and codebook.loc["w", "estimate"].isna().all()
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "People of the population, estimated" in page and "every synthetic row stands for 10 people" in page
     assert "w = 7 * w" in page and "each times 7" in page  # whoever follows the page has these intervals too

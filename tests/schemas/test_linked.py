@@ -60,6 +60,10 @@ def test_a_comparison_within_a_household_holds_for_those_it_names(homes):
     assert "never reference_age = below 10" in [rule.words for rule in homes.rules]
 
 
+def test_a_rule_of_persons_says_whom_it_is_about(homes):
+    assert homes.tables.person.rules[-1].words == "always age < reference_age where relation = child"
+
+
 def test_numbers_of_members_add_up(homes):
     """With 1 spouse and 2 children there are at least 4 persons; the rest is `other`."""
     codes = {homes.index("n_person"): 2, homes.index("n_spouse"): 1, homes.index("n_child"): 2}

@@ -21,7 +21,7 @@ from tasks.describing.description import (
     about,
 )
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, form_of_days, listed, said, written
+from tasks.describing.facts import bound, categories_of, end, form_of_days, listed, said, written
 from tasks.describing.formats import DescribingFormat, the_table
 
 _WHOLE = (
@@ -65,30 +65,42 @@ def _describe(document: Document, asked: str | None) -> Description:
     columns = _term(schema, "columns")
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
         raise SpecError(f"{document.path}: CSVW metadata have a tableSchema with a list of columns.")
-    columns = [column for column in columns if not _term(column, "virtual")]
+    columns, language = [column for column in columns if not _term(column, "virtual")], _language(group)
     return Description(
         kind="CSVW metadata",
         file=document.path.name,
-        variables=tuple(_variable(column, table, schema) for column in columns),
+        variables=tuple(_variable(column, table, schema, language) for column in columns),
         title=said(_term(table, "title") or _term(group, "title")),
         description=said(_term(table, "description") or _term(group, "description")),
-        publisher=said(_term(table, "publisher") or _term(group, "publisher")),
+        publisher=_publisher(_term(table, "publisher") or _term(group, "publisher")),
         licence=said(_term(table, "license") or _term(group, "license")),
-        records=said(_term(table, "url")),
+        records=document.named(said(_term(table, "url"))),
         csv=tuple(_csv(_term(table, "dialect") or _term(group, "dialect") or {}, columns)),
-        **_people(table, schema, columns),
+        **_people(table, schema, columns, language),
     )
 
 
-def _people(table: dict[str, Any], schema: dict[str, Any], columns: list[dict[str, Any]]) -> dict[str, Any]:
+def _language(group: dict[str, Any]) -> str:
+    """The language of what says none: titles in it are what headers are called."""
+    context = listed(group.get("@context"))
+    return next((text for each in context if (text := said(_term(each, "@language")))), "en")
+
+
+def _publisher(publisher: Any) -> str:
+    """A text, or an organisation with a name."""
+    first = publisher[0] if isinstance(publisher, list) and publisher else publisher
+    return said(_term(first, "name") or first)
+
+
+def _people(table: dict[str, Any], schema: dict[str, Any], columns: list[dict[str, Any]], language: str) -> dict[str, Any]:
     """Whose rows, how many of one, and how many in all: what csvw-eo declares; otherwise the key of a row."""
     declared = _term(table, "privacyUnit")
-    marked = [name for column in columns if _term(column, "privacyId") is True and (name := _named(column)[0])]
+    marked = [name for column in columns if _term(column, "privacyId") is True and (name := _named(column, language)[0])]
     key = _term(schema, "primaryKey")
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     most, rows = _term(table, "maxContributions"), _term(table, "publicLength", "length", "tableLength")
     person = next((each for each in (declared, *marked, key) if isinstance(each, str)), None)
-    headers = {_named(column)[1]: _named(column)[0] for column in columns}
+    headers = {name: header for header, name in (_named(column, language) for column in columns)}
     extended = any(_term(part, *_EXTENDED) is not None for part in (table, *columns))
     depend = any(_term(column, "rowDependencies") for column in columns)
     remarks = [_COMPUTED] * extended + [_DEPENDENCIES] * depend
@@ -108,14 +120,18 @@ def _csv(dialect: Any, columns: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(key, text) for key, text in found.items() if isinstance(text, str) and text.lower() != usual[key]]
 
 
-def _named(column: dict[str, Any]) -> tuple[str, str]:
+def _named(column: dict[str, Any], language: str) -> tuple[str, str]:
     """What the header says, which is a title where one is given; and the name."""
-    title, name = said(_term(column, "titles")), written(_term(column, "name")) or ""
+    titles = _term(column, "titles")
+    title, name = (
+        said(titles.get(language, titles) if isinstance(titles, dict) else titles),
+        written(_term(column, "name")) or "",
+    )
     return title or name, name or title
 
 
-def _variable(column: dict[str, Any], table: dict[str, Any], schema: dict[str, Any]) -> Variable:
-    header, name = _named(column)
+def _variable(column: dict[str, Any], table: dict[str, Any], schema: dict[str, Any], language: str) -> Variable:
+    header, name = _named(column, language)
     datatype = _term(column, "datatype") or _term(schema, "datatype") or _term(table, "datatype") or "string"
     facets = datatype if isinstance(datatype, dict) else {"base": datatype}
     base = str(facets.get("base", "string"))
@@ -134,8 +150,8 @@ def _variable(column: dict[str, Any], table: dict[str, Any], schema: dict[str, A
         description=said(_term(column, "description", "definition")),
         categories=categories,
         complete=complete,
-        low=edges[0] if edges else bound(low, holds),
-        high=edges[-1] if edges else bound(high, holds),
+        low=edges[0] if edges else end(low, _term(facets, "minExclusive"), holds, 1),
+        high=edges[-1] if edges else end(high, _term(facets, "maxExclusive"), holds, -1),
         edges=edges,
         may_be_missing=_term(column, "required") is not True or nothing,
         missing_values=tuple(text for text in nulls if isinstance(text, str) and text),

@@ -5,6 +5,7 @@ Summary statistics and frequencies (sumStat, catStat) stand in codebooks too. Th
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -15,6 +16,7 @@ from tasks.describing.facts import bound, number, said
 from tasks.describing.formats import DescribingFormat, the_table
 
 _RANGES = "valid ranges are the codebook's; some programs write what they saw in the records: compare with the questionnaire"
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")  # some abstracts are a piece of a page
 _MOST_MISSING = 100  # whole numbers of a range that means missing
 
 
@@ -25,19 +27,22 @@ def _claims(document: Document) -> bool:
 def _describe(document: Document, asked: str | None) -> Description:
     book = document.xml
     if book.tag != "codeBook":
-        raise SpecError(f"{document.path}: XML that begins with <{book.tag}>; a DDI codebook begins with <codeBook>.")
+        raise SpecError(
+            f"{document.path}: XML that begins with <{book.tag}>; a DDI codebook begins with <codeBook>. Export it as "
+            "DDI-Codebook 2.5."
+        )
     files = {each.get("ID") or f"file {n}": each for n, each in enumerate(book.iter("fileDscr"), 1)}
     variables = list(book.iter("var"))
     name, file = the_table(document, files, asked) if len(files) > 1 else next(iter(files.items()), ("", Element("none")))
     if len(files) > 1:
         variables = [each for each in variables if name in (each.get("files") or name).split()]
-    rows = number(_text(file, ".//caseQnty"))
+    rows = number(_text(file, ".//caseQnty").replace(",", ""))
     return Description(
         kind="DDI codebook",
         file=document.path.name,
         variables=tuple(map(_variable, variables)),
         title=_text(book, "./stdyDscr/citation/titlStmt/titl"),
-        description=_text(book, "./stdyDscr/stdyInfo/abstract"),
+        description=said(_TAG.sub(" ", _text(book, "./stdyDscr/stdyInfo/abstract"))),
         publisher=_text(book, "./stdyDscr/citation/distStmt/distrbtr") or _text(book, "./stdyDscr/citation/prodStmt/producer"),
         records=_text(file, ".//fileName"),
         expected_rows=about(int(rows)) if rows and rows >= 1 else None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from schemas.errors import SpecError
 from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, form_of_days, listed, mapping, said, written
+from tasks.describing.facts import categories_of, end, form_of_days, listed, mapping, said, written
 from tasks.describing.formats import DescribingFormat, the_table
 
 _HOLDS = {
@@ -56,12 +57,25 @@ def _described(document: Document, schema: Any, resource: dict[str, Any], packag
         title=_first(labelled, "title"),
         description=_first(labelled, "description"),
         publisher=_publisher(package),
-        licence=said(next((mapping(each).get("name") for each in _licences(resource, package)), "")),
-        records=said(resource.get("path")),
+        licence=next(map(_licence, _licences(resource, package)), ""),
+        records=document.named(said(resource.get("path"))),
         person=key if isinstance(key, str) else None,
         csv=tuple(_csv(resource, fields)),
-        remarks=(f"its primary key is {', '.join(key)}: say in unit whose rows they are",) if isinstance(key, tuple) else (),
+        remarks=tuple(_remarks_of_all(key, listed(resource.get("path")))),
     )
+
+
+def _remarks_of_all(key: str | tuple[str, ...] | None, files: list[Any]) -> Iterator[str]:
+    if isinstance(key, tuple):
+        yield f"its primary key is {', '.join(key)}: say in unit whose rows they are"
+    if len(files) > 1:
+        yield f"its records are {len(files)} files: let source be their folder, or a glob such as data/*.csv"
+
+
+def _licence(licence: Any) -> str:
+    """Its identifier, or its address where that names none."""
+    name, path = said(mapping(licence).get("name")), said(mapping(licence).get("path"))
+    return path if path and (not name or name.lower().startswith(("other", "notspecified"))) else name
 
 
 def _licences(resource: dict[str, Any], package: dict[str, Any]) -> list[Any]:
@@ -107,8 +121,8 @@ def _variable(field: dict[str, Any], missing: list[str]) -> Variable:
         description=said(field.get("description")),
         categories=categories,
         ordered=field.get("categoriesOrdered") is True,
-        low=bound(limits.get("minimum"), holds),
-        high=bound(limits.get("maximum"), holds),
+        low=end(limits.get("minimum"), limits.get("exclusiveMinimum"), holds, 1),
+        high=end(limits.get("maximum"), limits.get("exclusiveMaximum"), holds, -1),
         recode=recode,
         may_be_missing=not limits.get("required") or nothing,
         missing_values=tuple(text for text in missing if text),
@@ -135,7 +149,7 @@ def _booleans(field: dict[str, Any]) -> tuple[tuple[Category, ...], tuple[tuple[
 
 
 def _remarks(field: dict[str, Any], limits: dict[str, Any], kind: str, holds: str, form: str | None) -> list[str]:
-    unread = [key for key in ("pattern", "minLength", "maxLength", "exclusiveMinimum", "exclusiveMaximum") if key in limits]
+    unread = [key for key in ("pattern", "minLength", "maxLength", "groupChar") if key in limits | field]
     remarks = [f"not taken from the schema: {', '.join(unread)}"] if unread else []
     remarks += [f"the schema's type is {kind}"] if holds == UNKNOWN else []
     if holds == DATES and field.get("format") not in (None, "default", "any", "%Y-%m-%d") and form is None:

@@ -7,10 +7,11 @@ from typing import Any
 from schemas.errors import SpecError
 from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Category, Description, Variable
 from tasks.describing.documents import Document
-from tasks.describing.facts import bound, categories_of, listed, said, written
+from tasks.describing.facts import categories_of, end, listed, said, written
 from tasks.describing.formats import DescribingFormat
 
 _HOLDS = {"string": TEXT, "integer": WHOLE, "number": NUMBERS, "boolean": BOOLEANS}
+_NULLABLE = "x-or-null"  # that null may stand in its place, of a schema that was a choice
 _FURTHEST = 20  # references that lead to references
 
 
@@ -48,7 +49,10 @@ def _meant(document: Document, schema: Any) -> dict[str, Any]:
             return {}
         reference = schema.get("$ref")
         if not isinstance(reference, str):
-            return schema
+            if (only := _only(schema)) is None:
+                return schema
+            schema = only
+            continue
         part: Any = document.json
         if not reference.startswith("#"):
             raise SpecError(f"{document.path}: refers to {reference}; only references within the file (#/…) are followed.")
@@ -56,6 +60,17 @@ def _meant(document: Document, schema: Any) -> dict[str, Any]:
             part = part.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(part, dict) and key else part
         schema = {**(part if isinstance(part, dict) else {}), **{key: own for key, own in schema.items() if key != "$ref"}}
     raise SpecError(f"{document.path}: a reference leads to itself; write the schema out.")
+
+
+def _only(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Where there is a choice between one thing and null, or of one thing alone, that thing."""
+    for key in ("anyOf", "oneOf", "allOf"):
+        choice = [each for each in listed(schema.get(key)) if isinstance(each, dict)]
+        kept = [each for each in choice if each.get("type") != "null"]
+        if len(kept) == 1 and "const" not in kept[0]:
+            rest = {name: part for name, part in schema.items() if name != key}
+            return {**kept[0], **rest, _NULLABLE: len(kept) < len(choice) or bool(schema.get(_NULLABLE))}
+    return None
 
 
 def _variable(name: str, schema: dict[str, Any], required: bool) -> Variable:
@@ -67,7 +82,7 @@ def _variable(name: str, schema: dict[str, Any], required: bool) -> Variable:
         holds = {"date": DATES, "date-time": DATES, "time": TIMES}.get(str(schema.get("format")), TEXT)
     if holds == BOOLEANS and not categories:
         categories = (Category("false"), Category("true"))
-    unread: list[str] = [key for key in ("exclusiveMinimum", "exclusiveMaximum", "pattern", "multipleOf") if key in schema]
+    unread: list[str] = [key for key in ("pattern", "multipleOf") if key in schema]
     unread += ["type"] if types and holds == UNKNOWN else []
     return Variable(
         column=name,
@@ -75,9 +90,9 @@ def _variable(name: str, schema: dict[str, Any], required: bool) -> Variable:
         title=said(schema.get("title")),
         description=said(schema.get("description")),
         categories=categories,
-        low=bound(schema.get("minimum", schema.get("formatMinimum")), holds),
-        high=bound(schema.get("maximum", schema.get("formatMaximum")), holds),
-        may_be_missing=not required or "null" in types or nothing,
+        low=end(schema.get("minimum", schema.get("formatMinimum")), schema.get("exclusiveMinimum"), holds, 1),
+        high=end(schema.get("maximum", schema.get("formatMaximum")), schema.get("exclusiveMaximum"), holds, -1),
+        may_be_missing=not required or "null" in types or nothing or bool(schema.get(_NULLABLE)),
         remarks=(f"not taken from the schema: {', '.join(unread)}",) if unread else (),
     )
 
@@ -90,7 +105,11 @@ def _categories(schema: dict[str, Any]) -> tuple[tuple[Category, ...], bool]:
     if "const" in schema:
         choice = [schema]
     if choice and all(isinstance(each, dict) and "const" in each for each in choice):
-        labels = {text: said(each.get("title")) for each in choice if (text := written(each["const"])) and each is not schema}
+        labels = {
+            text: said(each.get("title") or each.get("description"))
+            for each in choice
+            if (text := written(each["const"])) and each is not schema
+        }
         return categories_of([each["const"] for each in choice], labels)
     return (), False
 

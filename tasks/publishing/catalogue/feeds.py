@@ -67,7 +67,7 @@ def summary(each: Shelved) -> str:
     sets = each.manifest.composition.sets
     said = f" {each.notice.sentence[0].upper()}{each.notice.sentence[1:]}." if each.notice else ""
     return (
-        f"{sets} synthetic set{'' if sets == 1 else 's'} of about {each.rows:,} rows and {len(each.domain.attributes)} "
+        f"{sets} synthetic set{'' if sets == 1 else 's'} of about {each.rows:,} rows and {len(each.domain.counted.names)} "
         f"attributes on population {each.population}, with {each.promise}.{said}"
     )
 
@@ -175,7 +175,7 @@ def _listed(each: Shelved) -> dict[str, Any]:
         "charged": each.cost,
         "sets": each.manifest.composition.sets,
         "rows": each.rows,
-        "attributes": list(each.domain.names),
+        "attributes": list(each.domain.counted.names),
         "manifest_sha256": each.manifest_sha256,
         "folder": each.address,
         "page": each.page,

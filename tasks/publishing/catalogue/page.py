@@ -45,7 +45,7 @@ def _cards(releases: Sequence[Shelved]) -> Iterator[dict[str, Any]]:
         yield {
             "release": each,
             "sets": each.manifest.composition.sets,
-            "attributes": [attribute.title or attribute.name for attribute in each.domain.attributes],
+            "attributes": [attribute.title or attribute.name for attribute in each.domain.counted.attributes],
             "versions": line if len(line) > 1 else [],
             "files": [name for name in ("codebook.html", "datapackage.json", "CITATION.cff") if name in each.manifest.files],
         }

@@ -106,11 +106,11 @@ class Shelved:
 
     def _said(self) -> Iterator[str]:
         yield from filter(None, (self.about, self.domain.publisher, self.domain.source))
-        for attribute in self.domain.attributes:
+        for attribute in self.domain.counted.attributes:
             yield from filter(None, (attribute.name, attribute.title, attribute.description))
         for derived in self.domain.derived:
             yield from filter(None, (derived.name, derived.title, derived.description))
-        for attribute in self.domain.attributes:
+        for attribute in self.domain.counted.attributes:
             yield from attribute.label_texts.values()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tasks.publishing.columns import Column, rule_words
+from tasks.publishing.columns import Column
 from tasks.publishing.description import Description
 from tasks.publishing.descriptions import DescribingFile
+from tasks.publishing.said import rule_rows
 
 OPEN = 24  # categories that are shown at once; longer lists unfold
 
@@ -26,8 +27,8 @@ def _write(said: Description) -> bytes:
 
     page = template("codebook.html").render(
         said=said,
-        columns=list(map(_column, said.columns)),
-        rules=[{"words": rule_words(rule, said.domain), "why": rule.why} for rule in said.rules],
+        columns=list(map(_column, (*said.columns, *said.persons))),
+        rules=rule_rows(said.domain),
         facts=list(_facts(said)),
     )
     return page.encode()
@@ -38,7 +39,7 @@ def _column(column: Column) -> dict[str, Any]:
     return {
         "column": column,
         "kind": _kind(column),
-        "bins": f", counted in {number} {'category' if number == 1 else 'categories'}" if column.bounds else "",
+        "bins": f", counted in {number} {'category' if number == 1 else 'categories'}" if column.bounds and number else "",
         "explained": any(category.meaning for category in column.categories),
         "long": len(column.categories) > OPEN,
     }
@@ -50,12 +51,15 @@ def _kind(column: Column) -> str:
     if column.bounds is None:
         return KINDS[column.kind]
     low, high = column.bounds
+    if column.kind == "weight":
+        return f"{low} in every row"
     return f"{KINDS[column.kind]} from {low}" + (f" to {high}" if high is not None else " on, without an upper end")
 
 
 def _facts(said: Description) -> Iterator[tuple[str, str]]:
     domain = said.domain
     named = {"Publisher": domain.publisher, "Contact": domain.contact, "Licence": domain.licence, "Source": domain.source}
+    named |= {f"Reason for {said.promise}": said.why}
     yield from ((name, text) for name, text in named.items() if text)
 
 

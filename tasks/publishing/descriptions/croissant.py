@@ -17,6 +17,7 @@ TYPES = {
     "numeric": "sc:Float",
     "date": "sc:Date",
     "time": "sc:Time",
+    "weight": "sc:Float",
 }
 MEDIA = {"application/vnd.apache.parquet": "application/x-parquet"}  # as this vocabulary calls it
 _OWN = (

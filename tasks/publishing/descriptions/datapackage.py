@@ -25,6 +25,7 @@ TYPES = {
     "numeric": "number",
     "date": "date",
     "time": "time",
+    "weight": "number",
 }
 
 
@@ -85,7 +86,7 @@ def _linked(said: Description, file: File) -> dict[str, Any]:
     assert tables is not None
     own = tables.household.attributes if kind == HOUSEHOLD else tables.person.attributes
     keys = [HOUSEHOLD] if kind == HOUSEHOLD else [HOUSEHOLD, PERSON]
-    columns = [column_of(attribute.as_published(), None) for attribute in own]
+    columns = [column_of(attribute.as_published()) for attribute in own]
     fields = [{"name": key, "type": "integer", "constraints": {"required": True, "minimum": 1}} for key in keys]
     fields += [_field(column, of_text) for column in columns]
     schema: dict[str, Any] = {"fields": fields, "missingValues": [""] if of_text else ["", "nan"], "primaryKey": keys}

@@ -147,6 +147,8 @@ def _mechanisms(said: Description) -> Iterator[str]:
 def _reasons(said: Description) -> Iterator[str]:
     chosen = "chosen from public inputs" if said.plan.considered else "as the publisher asked"
     yield f"Method {said.plan.decomposition}, {chosen}."
+    if said.why:
+        yield f"The reason for {said.promise}: {said.why.rstrip('.')}."
     if said.guarantee.delta_why:
         yield f"The reason for δ: {said.guarantee.delta_why.rstrip('.')}."
     if said.domain.source:

@@ -20,7 +20,7 @@ def _write(said: Description) -> bytes:
         f"Promise: {said.guarantee.sentence}",
         f"{names} ({', '.join(suffixes)}): {what}. {said.combining} `steps fit` and analysis.R do it.",
         "index.html: the page for people. Read it first: what can be asked of these data, and what cannot.",
-        "codebook.html, codebook.csv: what attributes, categories and codes mean. margins.csv, pairs.csv: counts with errors.",
+        "codebook.html, codebook.csv: what codes mean, counts with errors, and rules. pairs.csv: what goes together.",
         "consistent-counts, noisy-counts, tree (parquet), domain.json, plan.json: what the rows follow from, for who checks.",
         "For programs: datapackage.json (Frictionless), croissant.json (Croissant, schema.org), opendp_deployment.yaml.",
         f"{licence}How to cite: CITATION.cff.",

@@ -142,7 +142,7 @@ def test_names_in_a_formula_must_be_columns():
         (Model("m", "a ~ x", "logistic"), frame(), "2 categories"),
         (Model("m", "y ~ x", "logistic"), frame(), "0 or 1"),
         (Model("m", "y ~ x +", "linear"), frame(), "cannot be read"),
-        (Model("m", "y ~", "linear"), frame(), "has 0 names and signs after ~; 1 to 398"),
+        (Model("m", "y ~", "linear"), frame(), "names nothing after ~; write y ~ a"),
         (Model("m", f"y ~ {'a:' * 500}a", "linear"), frame(), "has 1,001 names and signs after ~"),
         (Model("m", f"y ~ {' + '.join('a' * 300)}", "linear"), frame(), "has 599 names and signs after ~"),
     ],

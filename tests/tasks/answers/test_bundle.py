@@ -14,10 +14,13 @@ import pandas as pd
 import pytest
 
 from schemas.errors import EvidenceBroken, SpecError
+from steps_engine.answers.table import question_of, table_of
 from tasks.answers import Bundle, read_bundle
+from tasks.answers.opened import open_bundle
 from tasks.publishing.publication import publish
 from tasks.stages.take_back import withdraw
 from tasks.stores.home import Home
+from tasks.verify.bundle import examine
 from tests.tasks.publishing.making import POLL, Made, a_release, make, some_counts
 
 ROOT = Path(__file__).parents[3]
@@ -180,7 +183,7 @@ def test_bundles_of_earlier_versions_answer_too(archive: Path, tmp_path: Path):
     ("names", "where", "said"),
     [
         (("votde",), {}, "there is no attribute 'votde'; did you mean 'voted'"),
-        (("voted", "voted"), {}, "each once"),
+        (("voted", "voted"), {}, "'voted' stands twice"),
         ((), {}, "names one attribute or more"),
         (("age",), {"voted": "yes", "registered": "no"}, "nothing fulfils"),
     ],
@@ -209,9 +212,25 @@ def test_a_formula_that_cannot_be_read_is_told(by_tree: Path, formula, said):
 
 
 def test_a_folder_that_is_no_bundle_is_told(tmp_path: Path):
-    for folder in (tmp_path, tmp_path / "nowhere", Path(__file__)):
-        with pytest.raises(SpecError, match="is no published release: it holds no manifest.json"):
+    for folder, seen in (
+        (tmp_path, "it holds no manifest.json"),
+        (tmp_path / "no", "it is not there"),
+        (Path(__file__), "a file"),
+    ):
+        with pytest.raises(SpecError, match=f"is no published release: {seen}. Give a bundle's folder"):
             read_bundle(folder)
+    [problem] = examine(tmp_path).problems
+    assert problem.file == "manifest.json" and "Give a bundle's folder" in problem.text
+
+
+def test_a_condition_that_nobody_fulfils_in_the_sets_is_told_with_why_they_were_asked(by_pairs: Path):
+    opened, names = open_bundle(by_pairs), ("voted", "registered", "age", "wage")
+    counts, nobody = (
+        opened.counts("tree", "noisy-counts", "consistent-counts"),
+        lambda: [opened.records(1, names).slice(0, 0)] * 2,
+    )
+    with pytest.raises(SpecError, match=r"nobody fulfils the condition in 2 of 2 sets, .*Leave a part of the condition out"):
+        table_of(question_of(names, {}, POLL), POLL, opened.plan, counts, nobody)
 
 
 @pytest.mark.parametrize("name", ["noisy-counts.parquet", "plan.json", "manifest.json", "manifest.sig", "signing-key.pub"])

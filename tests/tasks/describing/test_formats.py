@@ -17,6 +17,7 @@ from schemas.spec.attributes import Ordinal
 from schemas.spec.domain import Domain, load_domain
 from tasks.describing.formats import FORMATS, describe
 from tasks.describing.start import choose, start
+from tests.haven import example
 from tests.tasks.describing import codebooks
 from tests.tasks.describing.codebooks import COMPLETE, SECRET, write
 
@@ -64,6 +65,35 @@ def test_a_data_package_says_who_publishes_and_how_the_file_is_written(tmp_path:
     assert "source: wages.csv" in (tmp_path / "out" / "release.yaml").read_text()
 
 
+def test_paths_in_a_package_are_from_its_own_folder_and_several_files_are_told(tmp_path: Path):
+    below = tmp_path / "below"
+    (below / "data").mkdir(parents=True)
+    (below / "data" / "w.csv").touch()
+    files = ["data/w.csv", "data/x.csv"]
+    licence = {"name": "other-open", "path": "https://example.org/terms"}
+    fields = [{"name": "a", "type": "integer", "constraints": {"exclusiveMinimum": 14, "maximum": 99}, "groupChar": "'"}]
+    resource = {"name": "w", "path": files, "schema": {"fields": fields}, "licenses": [licence]}
+    (below / "datapackage.json").write_text(json.dumps({"resources": [resource]}))
+    out = started(tmp_path, below / "datapackage.json")
+    assert "source: ../below/data/w.csv" in (out / "release.yaml").read_text()
+    text = (out / "dataset.yaml").read_text()
+    assert "its records are 2 files" in text and "not taken from the schema: groupChar" in text
+    assert "licence: https://example.org/terms" in text and "bounds: [15, 99]" in text
+
+
+def test_headers_of_csvw_are_titles_in_the_language_of_the_document(tmp_path: Path):
+    """As in W3C's own examples: a publisher is an organisation with a name."""
+    age = {"name": "age", "datatype": {"base": "integer", "minExclusive": 14, "maxExclusive": 100}}
+    line = {"name": "line", "titles": {"en": "Line", "fr": ["Ligne", "L"]}, "datatype": {"format": "A|B"}}
+    publisher = [{"schema:name": {"@value": "Office"}, "schema:url": {"@id": "https://example.org"}}]
+    context = ["http://www.w3.org/ns/csvw", {"@language": "fr"}]
+    document = {"@context": context, "dc:publisher": publisher, "tableSchema": {"columns": [line, age]}}
+    (tmp_path / "bus.json").write_text(json.dumps(document))
+    found = describe(tmp_path / "bus.json")
+    assert found.publisher == "Office" and [each.column for each in found.variables] == ["Ligne", "age"]
+    assert (found.variables[1].low, found.variables[1].high) == (15, 99)
+
+
 def test_csvw_says_names_beside_headers_alternatives_and_forms_of_dates(tmp_path: Path):
     domain = domain_of(tmp_path, "wages.csv-metadata.json")
     assert domain.names == ("sector", "age", "pay", "hired", "member") and domain.rename == {"Sector": "sector"}
@@ -108,6 +138,35 @@ def test_a_ddi_codebook_says_questions_categories_valid_ranges_and_what_means_mi
     assert domain.publisher == "Office of Examples" and domain.expected_rows == 45_000
 
 
+def test_an_abstract_in_html_and_a_number_with_commas_are_read(tmp_path: Path):
+    edited = codebooks.DDI.replace("What people in small firms earn.", "<![CDATA[<p>Pay &amp; hours</p>]]>")
+    (tmp_path / "wages.xml").write_text(edited.replace(">45123<", ">45,123<"))
+    found = describe(tmp_path / "wages.xml")
+    assert found.expected_rows == 45_000 and "<" not in found.description and "hours" in found.description
+
+
+def test_a_choice_between_something_and_null_is_that_which_may_be_missing(tmp_path: Path):
+    """As programs write what may be absent; limits that are excluded themselves are taken too, as numbers or as a flag."""
+    grade = {"anyOf": [{"$ref": "#/$defs/grade"}, {"type": "null"}], "title": "Grade"}
+    properties = {
+        "grade": grade,
+        "score": {"allOf": [{"$ref": "#/$defs/score"}]},
+        "rate": {"exclusiveMinimum": 0, "maximum": 2},
+    }
+    properties["old"] = {"type": "integer", "minimum": 0, "maximum": 11, "exclusiveMaximum": True}
+    properties["rate"]["type"] = "number"
+    parts = {
+        "grade": {"enum": ["a", "b"], "type": "string"},
+        "score": {"type": "integer", "minimum": 0, "exclusiveMaximum": 11},
+    }
+    document = {"properties": properties, "required": list(properties), "$defs": parts}
+    (tmp_path / "a.schema.json").write_text(json.dumps(document))
+    grade, score, rate, old = describe(tmp_path / "a.schema.json").variables
+    assert grade.may_be_missing and [each.value for each in grade.categories] == ["a", "b"] and grade.title == "Grade"
+    assert not score.may_be_missing and (score.low, score.high) == (0, 10)
+    assert (rate.low, rate.high) == (0, 2) and (old.low, old.high) == (0, 10)
+
+
 def test_a_json_schema_says_constants_with_titles_and_follows_references_within_it(tmp_path: Path):
     sector, grade, age, pay, member = domain_of(tmp_path, "wages.schema.json").attributes
     assert sector.label_texts == {"1": "public", "2": "private"} and sector.missing == "forbid"
@@ -147,9 +206,22 @@ def test_labels_of_words_are_kept_and_formats_say_what_is_whole(tmp_path: Path):
     assert pay.holds == "numbers" and sex.categories == () and len(code.categories) == 2
 
 
-@pytest.mark.parametrize(("name", "reader"), [("wages.sav", "read_sav"), ("wages.dta", "read_dta")])
+def test_a_file_of_sas_says_names_and_types_and_what_is_left_is_a_gap(tmp_path: Path):
+    *lengths, species = describe(example("iris.sas7bdat")).variables
+    assert {each.holds for each in lengths} == {"numbers"} and (species.column, species.holds) == ("Species", "text")
+    text = (started(tmp_path, example("iris.sas7bdat")) / "dataset.yaml").read_text()
+    assert text.count("bounds: TODO") == 4 and text.count("categories: TODO") == 1 and "setosa" not in text
+    labelled = describe(example("iris.sav")).variables[-1]
+    assert [each.label for each in labelled.categories] == ["setosa", "versicolor", "virginica"]
+
+
+READERS = [("wages.sav", "read_sav"), ("wages.dta", "read_dta"), ("iris.sas7bdat", "read_sas7bdat")]
+
+
+@pytest.mark.parametrize(("name", "reader"), READERS)
 def test_of_a_labelled_file_no_value_is_read(name: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path, asked, real = write(tmp_path, name), [], getattr(pyreadstat, reader)
+    path = example(name) if name.startswith("iris") else write(tmp_path, name)
+    asked, real = [], getattr(pyreadstat, reader)
 
     def watched(*words, **options):
         asked.append(options.get("metadataonly"))
@@ -216,6 +288,7 @@ BAD = {
         "describes a, b. Say which",
     ),
     "csvw.json": ('{"tableSchema": {"columns": 1}}', "a tableSchema with a list of columns"),
+    "text.json": ("a,b", "called .json without being it, and nothing that describes a table"),
     "page.xml": ("<html/>", "XML that begins with <html>"),
     "none.xml": ("<codeBook/>", "a DDI codebook that describes no variable"),
     "cut.xml": ("<codeBook><dataDscr>", "not readable as XML"),

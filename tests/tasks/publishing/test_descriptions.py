@@ -36,7 +36,11 @@ PAIRS = {"decomposition": "pairs", "sets": {"count": 2, "budget": "shared"}}
 @pytest.fixture(scope="module")
 def worded(tmp_path_factory) -> Made:
     """A release with everything that can be said in words, and CSV. Not to be changed."""
-    made = make(tmp_path_factory.mktemp("worded") / "home", a_release(WORDED, PAIRS), some_counts(WORDED, 1003))
+    made = make(
+        tmp_path_factory.mktemp("worded") / "home",
+        a_release(WORDED, PAIRS, why="The board allowed it"),
+        some_counts(WORDED, 1003),
+    )
     publish(*made.arguments, seeds="steps-seeds/1")
     return made
 
@@ -85,6 +89,7 @@ def test_words_of_a_spec_reach_every_file_and_silence_none(worded, silent):
         "publisher": (WORDED.publisher, describing_files() - {"analysis.R"}),
         "contact": (WORDED.contact, describing_files() - {"analysis.R", "opendp_deployment.yaml"}),
         "licence": (WORDED.licence, describing_files() - {"analysis.R", "opendp_deployment.yaml"}),
+        "reason": ("The board allowed it", {"codebook.html", "opendp_deployment.yaml"}),
         "label": ("went to the polls", {"codebook.html"}),
         "rule": ("who voted said how", {"codebook.html"}),
         "derived": ("turnout", {"codebook.html", "datapackage.json", "croissant.json", "opendp_deployment.yaml"}),

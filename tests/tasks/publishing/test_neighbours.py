@@ -69,7 +69,7 @@ def unpaid(folder: Path, way: str) -> dict[str, Any]:
     """All that a bundle says, but for what was paid for and hashes of that; and that the rest is a function of these."""
     manifest = json.loads((folder / bundle.MANIFEST).read_bytes())
     paid = {f"{stage}.parquet" for stage in bundle.table_stages(2)} - ({"tree.parquet"} if way == GIVEN else set())
-    paid |= bundle.UNLISTED | told_names() - {bundle.CODEBOOK}
+    paid |= bundle.UNLISTED | told_names()
     must_follow_from_public_bytes(folder, manifest)
     hashes = {name: manifest["files"].pop(name) for name in paid - bundle.UNLISTED}
     assert hashes.keys() | manifest["files"].keys() | bundle.UNLISTED == {path.name for path in folder.iterdir()}

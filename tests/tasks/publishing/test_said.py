@@ -128,9 +128,22 @@ def test_the_codebook_has_labels_sources_and_reasons_and_no_formula(published):
         and first["source"] == "question <3>"
         and first["why"] == "two are in the register"
     )
-    assert [(row["kind"], row["category"]) for row in region] == [("derived from county", "'=S"), ("derived from county", "N")]
+    assert [row["category"] for row in region] == ["'=S", "N", "(missing)"]
+    assert {row["kind"] for row in region} == {"derived from county"}
     wage = [row["category"] for row in rows if row["attribute"] == "wage"]
     assert wage == ["0", "(0, 5)", "[5, 10]", "> 10"]
+
+
+def test_the_codebook_has_the_numbers_of_the_margins_and_then_the_rules(published):
+    codebook, margins = (listed(published[0], name) for name in (bundle.CODEBOOK, bundle.MARGINS))
+    shared = ("attribute", "category", "estimate", "low", "high", "standard_error", "trust", "label")
+    counted = [row for row in codebook if row["kind"] != "rule"]
+    assert [[row[name] for name in shared] for row in counted] == [[row[name] for name in shared] for row in margins]
+    assert all(row["counted"] == "rows" and float(row["low"]) <= float(row["high"]) for row in counted)
+    assert [row["attribute"] for row in counted[-3:]] == ["region"] * 3
+    [rule] = codebook[len(counted) :]
+    said = {name: text for name, text in rule.items() if text}
+    assert said == {"kind": "rule", "category": "never sex = 1 with wage = 0", "why": f"because {EVIL}"}
 
 
 def test_margins_have_labels_beside_codes(published):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from tasks.publishing import bundle
 from tasks.reading.fitting import look_at
 from tasks.reading.sources import connect, open_source, query
 from tasks.stages.validate import validate_records
+from tests.haven import example
 from tests.tasks.reading.records import count_cells, make_domain, make_release
 
 PLAIN = """\
@@ -182,19 +182,27 @@ def test_batches_of_a_program_s_file_add_up_to_all_of_it(tmp_path, confidential,
 
 @pytest.mark.parametrize("kind", ["xpt", "sas7bdat"])
 def test_a_file_of_sas_is_read_as_pandas_reads_it(kind: str, tmp_path: Path):
-    """pandas has a reader of its own. Of .sas7bdat there is no fixture: no free program writes it."""
+    """pandas has a reader of its own."""
     pyreadstat = pytest.importorskip("pyreadstat")
-    if kind == "sas7bdat" and "STEPS_SAS7BDAT" not in os.environ:
-        pytest.skip("no .sas7bdat file at hand: STEPS_SAS7BDAT=FILE names one")
-    path = Path(os.environ["STEPS_SAS7BDAT"]) if kind == "sas7bdat" else tmp_path / "a.xpt"
+    path = example("iris.sas7bdat") if kind == "sas7bdat" else tmp_path / "a.xpt"
     if kind == "xpt":
         pyreadstat.write_xport(pd.DataFrame({"AGE": [18.0, 20.5], "SEX": ["m", "f"]}), path, file_format_version=5)
     theirs, source = pd.read_sas(path, encoding="infer" if kind == "sas7bdat" else "ascii"), open_source(path)
     assert set(source.names) == set(theirs.columns)
     with connect(source, tmp_path) as connection:
         ours = query(connection, f"SELECT * FROM {source.relation()}").to_pandas().set_axis(list(source.names), axis=1)
-    numbers = theirs.select_dtypes("number").columns
-    assert len(ours) == len(theirs) and np.allclose(ours[numbers].astype(float), theirs[numbers], equal_nan=True)
+    assert len(ours) == len(theirs) and ours.to_dict("list") == theirs.to_dict("list")
+
+
+@pytest.mark.parametrize("kind", ["sas7bdat", "sav", "dta"])
+def test_records_that_another_program_wrote_are_counted_exactly(kind: str, tmp_path: Path, confidential):
+    """Fisher's irises as R has them: fifty of each. SAS keeps six letters of a name, SPSS numbers with labels."""
+    labels = {"sas7bdat": ("setosa", "versic", "virgin"), "sav": ("1", "2", "3"), "dta": ("setosa", "versicolor", "virginica")}
+    path = example(f"iris.{kind}")
+    *lengths, name = open_source(path).names
+    of = {"name": name, "kind": "categorical", "categories": labels[kind]}
+    domain = make_domain([{"name": each, "kind": "numeric", "bounds": (0, 8), "bins": 1} for each in lengths] + [of])
+    assert cells(path, domain, confidential) == {(0, 0, 0, 0, code): 50 for code in range(3)}
 
 
 @pytest.mark.parametrize("name", ["a.sav", "a.dta", "a.sas7bdat", "a.xpt"])

@@ -25,6 +25,7 @@ WAGES = Domain.model_validate(
         "population": "payroll",
         "expected_rows": 500,
         "title": "Wages <by> sector",
+        "source": "Collective agreements",
         "attributes": (
             {"name": "sector", "kind": "categorical", "categories": ("public", "private"), "labels": {"public": "the state's"}},
             {"name": "grade", "kind": "ordinal", "categories": ("junior", "senior")},

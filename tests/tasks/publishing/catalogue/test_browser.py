@@ -84,4 +84,8 @@ def test_every_page_of_a_release_opens_from_the_catalogue(driver, site: Path, wi
         opened(driver, site / "releases/poll-2025" / name, width)
     cells = driver.find_elements("css selector", "#attribute-1 td")
     assert {"no", "did not vote", "yes", "went to the polls"} <= {cell.text for cell in cells}
+    opened(driver, site / "releases/wages-2026/codebook.html", width)
+    ends = "return ['.facts', '.facts div:last-child'].map(e => document.querySelector(e).getBoundingClientRect().right)"
+    whole, last = driver.execute_script(ends)
+    assert whole - last < 3, "a box of few facts has empty places"
     opened(driver, site / "releases/wages-2026/notice.html", width)
