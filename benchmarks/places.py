@@ -103,7 +103,7 @@ def of_estimates(made: Synthetic, places: Places, codes: np.ndarray) -> Iterator
     found = joined(measured, None)
     for level in range(1, places.finest + 1):
         tables = [table for table in measured.tables if table.level == level]
-        error = [misplaced(exact(places, codes, level, each.attribute), cells_of(found, each)[0]) for each in tables]
+        error = [misplaced(exact(places, codes, level, each.attribute), cells_of(places, found, each)[0]) for each in tables]
         yield LEVELS[level], "rows", error[0]
         if error[1:]:
             yield LEVELS[level], "tables", float(np.mean(error[1:]))

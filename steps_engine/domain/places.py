@@ -12,21 +12,32 @@ from schemas.errors import SpecError
 from schemas.spec.attributes import Categorical
 from schemas.spec.domain import Domain
 from schemas.spec.geography import Geography
+from schemas.spec.rules import Rule
+from steps_engine.domain.cells import Component, Space
 from steps_engine.domain.nodes import Layer, Tree
 
 
 @dataclass(frozen=True)
 class Places:
-    """The attribute of a domain whose categories are the finest places. Level 0 is all of them; 1, 2, … are the levels."""
+    """The attribute of a domain whose categories are the finest places. Level 0 is all of them; 1, 2, … are the levels.
+
+    Where a place may be missing, what is not known is one more place of every level, the last, and lies in that of the level
+    above.
+    """
 
     domain: Domain
     attribute: int
 
+    @property
+    def _place(self) -> Categorical:
+        attribute = self.domain.attributes[self.attribute]
+        assert isinstance(attribute, Categorical)
+        return attribute
+
     @cached_property
     def geography(self) -> Geography:
-        attribute = self.domain.attributes[self.attribute]
-        assert isinstance(attribute, Categorical) and attribute.geography is not None
-        return attribute.geography
+        assert self._place.geography is not None
+        return self._place.geography
 
     @property
     def name(self) -> str:
@@ -41,14 +52,22 @@ class Places:
         return len(self.levels)
 
     @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The places of every level, coarsest first."""
+        beyond = self._place.labels[self._place.present :]
+        return tuple((*labels, *beyond) for labels in self.geography.labels)
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Places per level, level 0 included."""
-        return (1, *map(len, self.geography.labels))
+        return (1, *map(len, self.labels))
 
     @cached_property
     def _ancestors(self) -> tuple[np.ndarray, ...]:
-        whole = np.zeros(self.sizes[-1], dtype=np.int64)
-        return (whole, *(np.array(codes, dtype=np.int64) for codes in self.geography.ancestors))
+        """By level, of every finest place: what is missing is the last of each, so that numbers never fall."""
+        whole, beyond = np.zeros(self.sizes[-1], dtype=np.int64), self._place.size - self._place.present
+        known = zip(self.geography.ancestors, self.geography.labels, strict=True)
+        return (whole, *(np.array([*codes, *[len(labels)] * beyond], dtype=np.int64) for codes, labels in known))
 
     def at(self, level: int) -> np.ndarray:
         """Of every finest place the one of this level in which it lies."""
@@ -84,15 +103,36 @@ class Places:
         """The same records without their place."""
         kept = tuple(self.domain.attributes[j] for j in self.others)
         derived = tuple(each for each in self.domain.derived if each.from_ != self.name)
-        return self.domain.model_copy(update={"attributes": kept, "derived": derived})
+        return self.domain.model_copy(update={"attributes": kept, "derived": derived, "rules": self._elsewhere})
+
+    @property
+    def _elsewhere(self) -> tuple[Rule, ...]:
+        """The rules that name no place."""
+        ruled = zip(self.domain.rules, self.domain.zeros, strict=True)
+        return tuple(rule for rule, zero in ruled if self.attribute not in zero.places)
+
+    @cached_property
+    def tied(self) -> Component | None:
+        """What rules tie to places, with all combinations that are allowed, by the finest place; None: nothing."""
+        return next((each for each in Space(self.domain).components if self.attribute in each.attributes), None)
+
+    def allowed(self, level: int, attribute: int) -> np.ndarray | None:
+        """Places of a level × categories of an attribute: which may meet somewhere in the place; None: all may."""
+        if self.tied is None or attribute not in self.tied.attributes:
+            return None
+        free = tuple(axis for axis, j in enumerate(self.tied.attributes) if j not in (self.attribute, attribute))
+        finest = self.tied.completable(free)
+        finest = finest if self.attribute < attribute else finest.T
+        found: np.ndarray = np.logical_or.reduceat(finest, np.flatnonzero(np.diff(self.at(level), prepend=-1)), axis=0)
+        return found
 
     def at_level(self, level: int) -> Domain:
         """The same records with the place of a coarser level in place of the finest."""
         labels = self.geography.labels[level - 1]
-        place = Categorical(name=self.levels[level - 1], kind="categorical", categories=labels)
+        place = Categorical(name=self.levels[level - 1], kind="categorical", categories=labels, missing=self._place.missing)
         attributes = (*self.domain.attributes[: self.attribute], place, *self.domain.attributes[self.attribute + 1 :])
         derived = tuple(each for each in self.domain.derived if each.from_ != self.name)
-        return self.domain.model_copy(update={"attributes": attributes, "derived": derived})
+        return self.domain.model_copy(update={"attributes": attributes, "derived": derived, "rules": self._elsewhere})
 
 
 def places_of(domain: Domain) -> Places:
@@ -110,10 +150,7 @@ def with_levels(domain: Domain) -> Domain:
     if not domain.geographies:
         return domain
     (place,) = domain.geographies
-    levels = tuple(
-        Categorical.model_construct(name=each.derived.name, kind="categorical", categories=each.categories)
-        for each in domain.followings[: len(places_of(domain).levels) - 1]
-    )
+    levels = (each.attribute for each in domain.followings[: len(domain.coarser)])
     plain = domain.attributes[place].model_copy(update={"geography": None})
     attributes = (*domain.attributes[:place], plain, *domain.attributes[place + 1 :], *levels)
-    return domain.model_copy(update={"attributes": attributes})
+    return domain.model_copy(update={"attributes": attributes, "rules": domain.of_attributes})

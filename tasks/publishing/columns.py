@@ -134,7 +134,7 @@ def rule_words(rule: Rule, domain: Domain) -> str:
     """What never meets, attribute by attribute; or what always holds."""
     if rule.never is None:
         return f"Always {rule.always}"
-    names = sorted(rule.never, key=domain.index)
+    names = sorted(rule.never, key=domain.source_of)
     return "Never together: " + "; ".join(f"{name} is {spoken(rule.never[name])}" for name in names)
 
 

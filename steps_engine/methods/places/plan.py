@@ -17,6 +17,7 @@ from schemas.plan import Draw, LayerPlan
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.domain.cells import Component
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
@@ -26,6 +27,7 @@ from steps_engine.methods.pairs.plan import outline as outline_of_pairs
 from steps_engine.methods.pairs.synthesize import base_size
 from steps_engine.methods.places.asked import nation_release, wanted_levels
 from steps_engine.methods.places.shares import level_shares, parts
+from steps_engine.methods.tabulated import possible_cells
 
 BYTES_PER_CELL, SECONDS_PER_CELL = 100, 4e-6  # of place tables: noisy, joined, shrunk, raked, listed
 SECONDS_PER_ROW_AND_TABLE = 4e-8  # as for pairs (docs/lab/performance.md)
@@ -58,16 +60,38 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 
 
 def must_be_possible(places: Places) -> None:
-    """There is something to be told of places, and no rule ties it to them."""
+    """There is something to be told of places, and rules that name them leave somebody everywhere, and everybody somewhere."""
     if not places.others:
         raise SpecError(
             f"decomposition: places needs an attribute beside {places.name}; for places alone, order a tree by them."
         )
-    if any(places.attribute in zero.places for zero in places.domain.zeros):
+    if any(places.attribute in each.places for each in places.domain.comparisons):
         raise SpecError(
-            f"a rule names {places.name}, and decomposition: places measures its levels without such rules. Leave the rule "
-            "out, or choose decomposition: pairs."
+            f"a rule compares {places.name} with another attribute, and decomposition: places keeps rules of places that say "
+            "never. Leave the rule out, or choose decomposition: pairs."
         )
+    if places.tied is not None:
+        _must_leave_somebody(places, places.tied)
+
+
+def _must_leave_somebody(places: Places, tied: Component) -> None:
+    """A place that rules empty, or a combination that they forbid everywhere, is better said without a rule of places."""
+    axis = tied.attributes.index(places.attribute)
+    others = tuple(j for j in tied.attributes if j != places.attribute)
+    inhabited = tied.completable(tuple(a for a in range(tied.allowed.ndim) if a != axis))
+    if not inhabited.all():
+        label = places.labels[-1][int(np.argmin(inhabited))]
+        raise SpecError(
+            f"rules leave nobody in {places.name} {label!r}. Leave its line out of the table of places, or mend the rules."
+        )
+    nowhere = ~tied.completable((axis,)) & possible_cells(places.nation, tuple(map(places.others.index, others)))
+    if nowhere.any():
+        codes = np.argwhere(nowhere)[0].tolist()
+        said = " with ".join(
+            f"{places.domain.names[j]} = {places.domain.attributes[j].labels[code]}"
+            for j, code in zip(others, codes, strict=True)
+        )
+        raise SpecError(f"rules leave {said} in no {places.name} at all. Say that in a rule of its own, without places.")
 
 
 def _draws(places: Places, attribute: int | None, costs: Sequence[Fraction], allowance: Allowance) -> Iterator[Draw]:

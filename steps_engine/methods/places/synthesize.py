@@ -22,6 +22,7 @@ from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Margins, Structure, Table
 from steps_engine.methods.pairs.synthesize import agreeing, base_rows, base_size, by_weight, in_categories
 from steps_engine.methods.places.estimate import Joined, Measured, joined, shares_by_place
+from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.sources import Drawn, measurement_of
 from steps_engine.noise import Randomness, permutation
 
@@ -68,7 +69,7 @@ def country(measured: Measured, measurement: int, drawn: Randomness | None) -> C
         by_place = shares_by_place(measured.places, levels, there, own, level, drawn)
         for depth, each in enumerate(by_place, start=1):
             left = 0.0 if drawn is not None else float(levels.variance[min(depth, levels.depth)].mean())
-            found = _table(shares[depth], each, own, group)
+            found = _table(shares[depth], each, own, group, measured.places.allowed(depth, j))
             wanted |= {_axes(measured, j, depth, level): (found, left)} if depth <= levels.depth or depth == level else {}
             base |= {_axes(measured, j, level, level): (found, left)} if depth == level else {}
     first = _with_places(measured, nation, level, shares[level : level + 1], base)
@@ -78,9 +79,11 @@ def country(measured: Measured, measurement: int, drawn: Randomness | None) -> C
 Told = tuple[np.ndarray, float]  # shares of an attribute's groups by place, places first, and the variance of a count
 
 
-def _table(shares: np.ndarray, by_place: np.ndarray, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Places × groups of categories, with the rows of places and the shares that all of them have together."""
-    table = raked(shares[:, None] * by_place, [((0,), shares), ((1,), own)], None)
+def _table(
+    shares: np.ndarray, by_place: np.ndarray, own: np.ndarray, group: np.ndarray, allowed: np.ndarray | None
+) -> np.ndarray:
+    """Places × groups of categories, with the rows of places and the shares that all of them have together, under rules."""
+    table = raked(shares[:, None] * by_place, [((0,), shares), ((1,), own)], allowed)
     summed: np.ndarray = np.add.reduceat(table, np.flatnonzero(np.diff(group, prepend=-1)), axis=1)
     return summed
 
@@ -122,6 +125,7 @@ def codes_of(measured: Measured, made: Country, rows: int, randomness: Randomnes
     lies = settled(drawn[:, places.attribute].astype(np.int64), wanted[made.level], randomness)
     codes[:] = drawn
     codes[:, places.attribute] = filled(lies, wanted[-1], randomness)
+    keep_rules(places, codes, randomness)
     return codes
 
 

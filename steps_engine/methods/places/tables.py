@@ -98,19 +98,22 @@ def _lifted(nation: pa.Table, places: Places) -> pa.Table:
     return pa.Table.from_arrays([attributes, rest[0], *none, *rest[1:]], schema=PLACE_ESTIMATES)
 
 
-def cells_of(found: Joined, table: PlaceTable) -> tuple[np.ndarray, np.ndarray]:
-    """Of every cell of a table of places, places × columns, the estimate and its variance."""
+def cells_of(places: Places, found: Joined, table: PlaceTable) -> tuple[np.ndarray, np.ndarray]:
+    """Of every cell of a table of places, places × columns, the estimate and its variance; nought where rules allow nobody."""
     rows, variance = found.rows.value[table.level], found.rows.variance[table.level][:, None]
     if table.attribute is None:
         return rows, variance
     apart = found.contrasts[table.attribute]
     size = apart.value[0].shape[1]
     own = apart.variance[table.level][:, None] * (1 - 1 / size) + variance / size**2
-    return apart.value[table.level] + rows / size, np.broadcast_to(own, (len(rows), size))
+    value, allowed = apart.value[table.level] + rows / size, places.allowed(table.level, table.attribute)
+    if allowed is not None:
+        return np.where(allowed, value, 0.0), np.where(allowed, own, 0.0)
+    return value, np.broadcast_to(own, value.shape)
 
 
 def _of_table(places: Places, found: Joined, table: PlaceTable) -> pa.Table:
-    value, variance = cells_of(found, table)
+    value, variance = cells_of(places, found, table)
     size = value.size
     named = 0 if table.attribute is None else 1
     offsets = pa.array(np.arange(size + 1) * named, pa.int32())

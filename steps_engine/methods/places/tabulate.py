@@ -21,7 +21,7 @@ from steps_engine.methods.pairs import tabulate as of_pairs
 from steps_engine.methods.places.estimate import Measured, joined
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import Asked, Tabulated
+from steps_engine.methods.tabulated import Asked, Tabulated, possible_cells
 
 
 def lacking(domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
@@ -112,14 +112,15 @@ def _by_place(measured: Measured, plan: Plan, asked: Asked) -> Tabulated | str:
     rows = _part(found.rows, places, by)
     assert rows is not None  # places are counted down to the finest
     if not chosen:
-        return _tabulated(asked, plan, {places.attribute: by}, rows.value, rows.sums.variance, rows.sums.cross, rows.sums.whole)
+        sums = rows.sums
+        return _tabulated(domain, asked, plan, {places.attribute: by}, rows.value, sums.variance, sums.cross, sums.whole)
     name, apart = domain.names[chosen[0]], found.contrasts.get(chosen[0])
     if apart is None:
         return f"not measured: {name} was not counted by place, where it would have drowned in noise"
     if (differing := _part(apart, places, by)) is None:
         return f"not measured: {name} was counted down to {places.levels[apart.depth - 1]}, and would have drowned further down"
     axis = _Sum.of(asked, chosen[0], domain)
-    return _tabulated(asked, plan, {places.attribute: by, chosen[0]: axis}, *_crossed(rows, differing, axis))
+    return _tabulated(domain, asked, plan, {places.attribute: by, chosen[0]: axis}, *_crossed(rows, differing, axis))
 
 
 def _crossed(rows: _Part, apart: _Part, axis: _Sum) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -137,6 +138,7 @@ def _crossed(rows: _Part, apart: _Part, axis: _Sum) -> tuple[np.ndarray, np.ndar
 
 
 def _tabulated(
+    domain: Domain,
     asked: Asked,
     plan: Plan,
     axes: dict[int, _Sum],
@@ -151,5 +153,17 @@ def _tabulated(
     cells, variances, crosses = (each.reshape(shape).transpose(order).ravel() for each in (value, variance, cross))
     nothing = np.zeros(1, dtype=np.int64)
     group = tuple(axes[j].classes if j in axes else nothing for j in asked.attributes)
-    possible = np.ones(value.size, dtype=bool)
-    return Tabulated(group, cells, variances, crosses, float(value.sum()), whole, possible, standard_errors(plan))
+    there = _possible(domain, axes).transpose(order).ravel()
+    cells, variances, crosses = (np.where(there, each, 0.0) for each in (cells, variances, crosses))
+    return Tabulated(group, cells, variances, crosses, float(value.sum()), whole, there, standard_errors(plan))
+
+
+def _possible(domain: Domain, axes: dict[int, _Sum]) -> np.ndarray:
+    """One axis each: the sums of which some cell has an allowed completion. Others are nought, whatever was measured."""
+    there = possible_cells(domain, tuple(axes))
+    for place, axis in enumerate(axes.values()):
+        cells, inside = np.moveaxis(there, place, 0), axis.classes >= 0
+        sums = np.zeros((axis.number, *cells.shape[1:]), dtype=bool)
+        np.logical_or.at(sums, axis.classes[inside], cells[inside])
+        there = np.moveaxis(sums, 0, place)
+    return there

@@ -106,9 +106,9 @@ def _levels(measured: Measured, found: Joined, sets: list[np.ndarray], factor: f
         error = np.sqrt(found.rows.variance[level])
         finest = (places.at(level)[codes[:, places.attribute]] for codes in sets)
         synthetic = np.mean([np.bincount(lies, minlength=places.sizes[level]) for lies in finest], axis=0)
-        above = places.geography.labels[level - 2] if level > 1 else ("",)
+        above = places.labels[level - 2] if level > 1 else ("",)
         parents = tuple(above[k] for k in places.within(level, level - 1).tolist())
-        labels = places.geography.labels[level - 1]
+        labels = places.labels[level - 1]
         values = found.rows.value[level][:, 0]
         shown.append(LevelView(places.levels[level - 1], labels, parents, values, error, factor * error, synthetic, counted))
     return shown
@@ -162,7 +162,7 @@ def table_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.
     table = measured.tables[number - nation - 1]
     named = () if table.attribute is None else (table.attribute,)
     mine = frame[(frame["level"] == table.level) & (frame["attributes"].map(tuple) == named)].reset_index(drop=True)
-    labels = np.array(places.geography.labels[table.level - 1], dtype=object)
+    labels = np.array(places.labels[table.level - 1], dtype=object)
     found = pd.DataFrame({places.levels[table.level - 1]: labels[mine["place"].to_numpy(dtype=np.int64)]})
     if table.attribute is not None:
         found[domain.names[table.attribute]] = mine["categories"].map(lambda each: each[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,10 +13,12 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import Counts
-from steps_engine.inference.place_tables import is_of_places
+from steps_engine.domain.places import Places
+from steps_engine.inference.place_tables import PlaceTable, is_of_places
+from steps_engine.methods.places import measure as places_measure
 from steps_engine.methods.planning import make_plan
 from tests.steps_engine.methods.pairs.test_audit import loss_of, lost
-from tests.steps_engine.shapes import PLACED, release
+from tests.steps_engine.shapes import PLACED, RULED, release
 from tests.zcdp_audit import breaks, keeps
 from tests.zcdp_witness import Met, met
 
@@ -76,6 +79,68 @@ def test_in_rho_all_draws_together_keep_what_is_charged(neighbours, rows):
     found = met(domain, plan, *neighbours_of(plan), 0)
     assert len(of_places(found)) == sum(map(is_of_places, plan.draws))
     assert keeps(evidence(found), Fraction(plan.cost))
+
+
+# --- a person whose place is not known, or in which rules allow few: all cells get noise, whatever rules say of them
+
+UNKNOWN, RARE = (0, 6, 1, 0), (0, 1, 2, 0)  # in no place that is known; in a tract that has one category of x2
+
+
+def of_rules(rows: int = 1) -> Domain:
+    unit = RULED.unit.model_copy(update={"rows_per_person": rows})
+    return RULED.model_copy(update={"unit": unit, "expected_rows": 3000})
+
+
+def ruled_neighbours(plan: Plan, cell: tuple[int, ...]) -> tuple[Counts, Counts]:
+    others = np.array([(0, 0, 1, 0), (1, 4, 1, 0), cell, (1, 5, 0, 0)])
+    number, left = plan.rows_per_person, plan.rows_per_person if plan.neighbours == "substitute" else 0
+    return Counts(others, np.array([900, 700, number, 0])), Counts(others, np.array([900, 700, 0, left]))
+
+
+@every_measure
+@both_neighbours
+@one_row_or_three
+@pytest.mark.parametrize("cell", [UNKNOWN, RARE], ids=["not known", "ruled"])
+def test_places_not_known_and_places_under_rules_lose_no_more_than_is_charged(measure, neighbours, rows, cell):
+    domain = of_rules(rows)
+    plan = planned(domain, measure, neighbours)
+    found = met(domain, plan, *ruled_neighbours(plan, cell), 0)
+    if measure == "pure":
+        assert lost(found) <= float(plan.cost) * (1 + 1e-12)
+        assert all(sum(map(loss_of, each.evidence)) == pytest.approx(float(each.draw.cost)) for each in of_places(found))
+    else:
+        assert keeps(evidence(found), Fraction(plan.cost))
+
+
+def met_with(monkeypatch, changed: Callable[[Places, PlaceTable, np.ndarray], np.ndarray], measure: str) -> list[Met]:
+    """Tables of places counted in another way, of a person whose place is not known."""
+    exact = places_measure.exact_table
+    counted = lambda places, table, counts: changed(places, table, exact(places, table, counts))  # noqa: E731
+    monkeypatch.setattr(places_measure, "exact_table", counted)
+    plan = planned(of_rules(), measure)
+    return met(of_rules(), plan, *ruled_neighbours(plan, UNKNOWN), 0)
+
+
+@every_measure
+def test_control_whoever_is_nowhere_counted_everywhere_is_caught(measure, monkeypatch):
+    everywhere = lambda places, table, exact: np.concatenate([exact[:-1] + exact[-1:], exact[-1:]])  # noqa: E731
+    found, plan = met_with(monkeypatch, everywhere, measure), planned(of_rules(), measure)
+    if measure == "pure":
+        assert lost(found) > float(plan.cost) * 1.2
+    else:
+        assert breaks(evidence(found), Fraction(plan.cost), deltas=(1e-9, 1e-6))
+
+
+def test_control_noughts_by_what_is_counted_in_place_of_what_rules_say_are_caught(monkeypatch):
+    """A cell without noise wherever nobody was found tells that nobody is there."""
+    noised = places_measure._noised
+    silent = lambda places, table, counts, randomness: np.where(  # noqa: E731
+        places_measure.exact_table(places, table, counts) == 0, 0, noised(places, table, counts, randomness)
+    )
+    monkeypatch.setattr(places_measure, "_noised", silent)
+    plan = planned(of_rules(), "pure")
+    with pytest.raises(AssertionError, match="a number is published without noise"):
+        met(of_rules(), plan, *ruled_neighbours(plan, UNKNOWN), 0)
 
 
 # --- controls

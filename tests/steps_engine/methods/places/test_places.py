@@ -20,8 +20,10 @@ from steps_engine.domain.columns import column_of
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.places import places_of
 from steps_engine.domain.records import codes_of
+from steps_engine.domain.rules import breaking
 from steps_engine.inference.place_tables import depths, is_of_places, place_tables
 from steps_engine.methods.places.estimate import joined, shares_by_place
+from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.places.shares import depth, least_error
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.planning import make_plan
@@ -35,7 +37,7 @@ MEASURES = {"pure": {"epsilon": Decimal(1)}, "zcdp": {"rho": Decimal("0.02"), "d
 every_measure = pytest.mark.parametrize("measure", MEASURES)
 
 
-def country(rows: int = 20_000, shares: object = "equal", rules: tuple = ()) -> Domain:
+def country(rows: int = 20_000, shares: object = "equal", rules: tuple = (), missing: str = "forbid") -> Domain:
     county = [t * COUNTIES // TRACTS for t in range(TRACTS)]
     table = tuple((f"r{c // 4}", f"c{c}", f"t{t}") for t, c in enumerate(county))
     geography = {"levels": ("region", "county", "tract"), "table": table, "shares": shares}
@@ -43,7 +45,7 @@ def country(rows: int = 20_000, shares: object = "equal", rules: tuple = ()) -> 
     attributes = [
         {"name": name, "kind": "categorical", "categories": tuple(f"{name}{k}" for k in range(n))} for name, n in others
     ]
-    attributes.insert(1, {"name": "tract", "kind": "categorical", "geography": geography})
+    attributes.insert(1, {"name": "tract", "kind": "categorical", "geography": geography, "missing": missing})
     known = {"name": "country", "population": "people", "expected_rows": rows, "attributes": tuple(attributes), "rules": rules}
     return Domain.model_validate(known)
 
@@ -166,9 +168,14 @@ def test_a_model_with_a_level_needs_its_tables_by_place_and_those_of_the_nation(
 
 REFUSED = {
     "no geography": (lambda: asked(_flat(country())), "needs an attribute with a geography"),
-    "a rule with a place": (
-        lambda: asked(country(rules=({"never": {"tract": "t1", "sex": "sex0"}},))),
-        "a rule names tract",
+    "a rule that compares places": (lambda: asked(_born_somewhere()), "a rule compares tract with another attribute"),
+    "a place that rules empty": (
+        lambda: asked(country(rules=({"never": {"tract": "t1", "sex": "sex0"}}, {"never": {"county": "c0", "sex": "sex1"}}))),
+        "rules leave nobody in tract 't1'. Leave its line out",
+    ),
+    "nobody anywhere": (
+        lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}},))),
+        "rules leave work = work2 in no tract at all. Say that in a rule of its own",
     ),
     "a level of another method": (
         lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county", "age")),)),
@@ -181,6 +188,13 @@ REFUSED = {
 def _flat(of: Domain) -> Domain:
     plain = tuple(each.model_copy(update={"geography": None}) if each.name == "tract" else each for each in of.attributes)
     return of.model_copy(update={"attributes": plain})
+
+
+def _born_somewhere() -> Domain:
+    of = country()
+    born = {"name": "born", "kind": "categorical", "categories": of.attributes[1].categories}
+    said = {"name": "d", "population": "p", "attributes": (*of.attributes, born), "rules": ({"always": "born == tract"},)}
+    return Domain.model_validate(said)
 
 
 @pytest.mark.parametrize(("release", "told"), REFUSED.values(), ids=REFUSED)
@@ -306,6 +320,79 @@ def test_small_places_borrow_from_the_place_above_them():
 def test_an_empty_country_is_noise_on_zeros():
     found = made(codes=np.zeros((0, 4), dtype=int))
     assert found.method.check(country(), found.plan, found.tables).findings == () and len(found.records[0]) < 500
+
+
+# --- rules that name places, and places that are not known
+
+RULES = (
+    {"never": {"tract": ("t0", "t1"), "work": ("work4", "work5")}},
+    {"never": {"county": "c1", "age": "age0"}},
+    {"never": {"region": "r2", "sex": "sex1", "work": "work0"}},
+)
+
+
+def keeping(of: Domain, codes: np.ndarray) -> np.ndarray:
+    """The records without those that break a rule."""
+    return codes[~np.any([breaking(zero, codes) for zero in of.zeros], axis=0)]
+
+
+@every_measure
+def test_rows_keep_rules_of_places_and_every_place_keeps_its_rows(measure):
+    of, free = country(rules=RULES), country()
+    codes = keeping(of, people())
+    found, without = (made(measure, each, codes) for each in (of, free))
+    drawn, loose = (codes_of(each.records[0], of) for each in (found, without))
+    assert len(keeping(of, loose)) < len(loose)  # rows without the rules break them
+    assert len(keeping(of, drawn)) == len(drawn)
+    rows = joined(read_measured(of, found.plan, found.tables), 0).rows
+    assert np.abs(exact(drawn, 2) - np.maximum(rows.value[2][:, 0], 0)).sum() <= COUNTIES
+    for attribute in (0, 2, 3):
+        apart = [np.abs(exact(each, 1, attribute) - exact(codes, 1, attribute)).sum() for each in (drawn, loose)]
+        assert apart[0] < 1.2 * apart[1] + 0.01 * len(codes)
+    assert found.plan.draws == without.plan.draws  # rules of places change no draw
+
+
+def test_cells_that_rules_of_places_forbid_are_nought_wherever_they_are_told():
+    of = country(rules=RULES)
+    found = made(of=of, codes=keeping(of, people()))
+    county = {1: tuple(places_of(of).at(2).tolist())}
+    told = found.method.tabulate(of, found.plan, found.tables, Asked((1, 2), {}, county))
+    forbidden = 1 * 4 + 0
+    assert np.flatnonzero(~told.possible).tolist() == [forbidden]
+    assert told.estimate[forbidden] == told.half[forbidden] == 0 < told.half[0]
+    frame = found.tables["consistent-counts"].to_pandas()
+    mine = frame[(frame["level"] == 2) & (frame["attributes"].map(tuple) == (2,))]
+    assert np.allclose(mine["estimate"], told.estimate) and np.allclose(mine["standard_error"] ** 2, told.variance)
+    assert found.method.check(of, found.plan, found.tables).findings == ()
+
+
+def test_who_finds_nobody_to_change_places_with_becomes_like_somebody_else():
+    """Everybody is in one place, where half of them may not be; then all of them."""
+    of = country(rules=({"never": {"tract": "t0", "sex": "sex0"}},))
+    codes = np.tile([1, 0, 2, 3], (100, 1))
+    codes[::2, 0] = 0
+    keep_rules(places_of(of), codes, SeededRandomness("half"))
+    assert (codes == [1, 0, 2, 3]).all()
+    codes[:, 0] = 0
+    keep_rules(places_of(of), codes, SeededRandomness("all"))
+    assert len(keeping(of, codes)) == 100 and (codes[:, 2:] == [2, 3]).all()
+
+
+def test_places_that_are_not_known_are_counted_at_every_level_as_one_place_more():
+    of, codes = country(missing="category"), people()
+    codes[::10, 1] = TRACTS
+    found = run(asked(of, rho=Decimal(100)), count_codes(codes), SeededRandomness("missing"))
+    rows = joined(read_measured(of, found.plan, found.tables), 0).rows
+    assert [len(each) for each in rows.value] == [1, 4, 13, 97]
+    assert all(abs(each[-1, 0] - 2_000) < 20 for each in rows.value[1:])
+    records = found.records[0].to_pandas()
+    assert abs(records["tract"].isna().sum() - 2_000) < 20
+    assert (records["tract"].isna() == records["county"].isna()).all() and (
+        records["region"].isna() == records["county"].isna()
+    ).all()
+    shown = found.method.view(of, found.plan, found.tables)
+    assert [level.labels[-1] for level in shown.levels] == ["(missing)"] * 3
+    assert found.method.check(of, found.plan, found.tables).findings == ()
 
 
 # --- what is published is checked
