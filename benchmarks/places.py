@@ -1,7 +1,7 @@
 """A generated country of three levels and 10,000 tracts, some of them empty: levels joined, against a flat release and a top-
 down pass with equal shares.
 
-Run with `python -m benchmarks.places [--rows N] [--tracts N] [--repeats N] [--pure] [--shares least_error]`. Errors are the
+Run with `python -m benchmarks.places [--rows N] [--tracts N] [--repeats N] [--pure] [--shares equal]`. Errors are the
 part of all rows that lies in another cell, per level: of places alone (rows) and in the mean over attributes by place
 (tables). Flat: tracts as categories of a plain attribute, by pairs at the same budget. Top-down: the same budget in equal
 shares over all tables and all levels, and from the nation down every place's children are moved alike until they sum to it.
@@ -47,7 +47,7 @@ EMPTY = 0.1
 LEVELS = ("nation", "region", "county", "tract")
 
 
-def country(rows: int, tracts: int, shares: str = "equal", seed: int = 0) -> tuple[Domain, np.ndarray]:
+def country(rows: int, tracts: int, shares: str = "least_error", seed: int = 0) -> tuple[Domain, np.ndarray]:
     """A domain of places within places and rows of codes: places differ in size and in whom they hold, at every level."""
     rng = np.random.default_rng(seed)
     county = np.arange(tracts) * COUNTIES // tracts
@@ -156,7 +156,12 @@ def measured_only(domain: Domain, asked: Release, counts: Counts, randomness: Ra
 
 
 def measure(
-    rows: int = 1_000_000, tracts: int = TRACTS, repeats: int = 2, covering: int = 8, pure: bool = False, shares: str = "equal"
+    rows: int = 1_000_000,
+    tracts: int = TRACTS,
+    repeats: int = 2,
+    covering: int = 8,
+    pure: bool = False,
+    shares: str = "least_error",
 ) -> dict:
     domain, codes = country(rows, tracts, shares)
     places, counts, errors, held = places_of(domain), count_codes(codes), dict[tuple, list[float]](), dict[tuple, list[int]]()
@@ -222,7 +227,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--covering", type=int, default=8)
     parser.add_argument("--pure", action="store_true")
-    parser.add_argument("--shares", default="equal", choices=("equal", "least_error"))
+    parser.add_argument("--shares", default="least_error", choices=("equal", "least_error"))
     figures = measure(**vars(parser.parse_args()))
     for each in shown(figures):
         Console(width=140).print(each)

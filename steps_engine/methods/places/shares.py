@@ -78,13 +78,16 @@ def level_shares(places: Places, attribute: int | None, deepest: int, wanted: Wa
         return [Fraction(share) / sum(given) for share in given]
     if asked == "equal" or deepest == 1:
         return [Fraction(1, deepest)] * deepest
-    named = {level for level in wanted.get(attribute, ()) if level <= deepest} or set(range(1, deepest + 1))
-    return least_error(places.sizes[: deepest + 1], sorted(named), measure)
+    named = sorted(level for level in wanted.get(attribute, ()) if level <= deepest)
+    return least_error(places.sizes[: deepest + 1], named, measure)
 
 
 def least_error(sizes: Sequence[int], named: Sequence[int], measure: str) -> list[Fraction]:
-    """Shares for which the rows misplaced at the named levels are fewest after least squares, as if all places of a level had
-    as many below them; each level at least a twentieth.
+    """Shares for which fewest rows are misplaced after least squares, as if all places of a level had as many below them; each
+    level at least a twentieth.
+
+    What is least is the sum over all levels, as a multiple of what it could be, and with it, four times, the error of every
+    level that analyses name, as a multiple of what that one could be: the finest level rules the former, and none the latter.
     """
     levels = len(sizes) - 1
     cuts = np.array(list(combinations(range(1, STEPS), levels - 1)), dtype=np.int64).reshape(-1, levels - 1)
@@ -92,8 +95,10 @@ def least_error(sizes: Sequence[int], named: Sequence[int], measure: str) -> lis
     share = np.diff(edges, axis=1)
     noise = 1.0 / share if measure != PURE.name else 1.0 / share**2
     result = _variances(np.array(sizes, dtype=float), noise)
-    error = sum(sizes[level] * np.sqrt(result[level]) for level in named)
-    best = share[int(np.argmin(np.round(error / error.min(), 9)))]
+    misplaced = [size * np.sqrt(variance) for size, variance in zip(sizes[1:], result[1:], strict=True)]
+    matters = [(1.0, sum(misplaced)), *((DECLARED, misplaced[level - 1]) for level in named)]
+    error = sum(weight * each / each.min() for weight, each in matters)
+    best = share[int(np.argmin(np.round(error, 9)))]
     return [Fraction(int(part), STEPS) for part in best]
 
 

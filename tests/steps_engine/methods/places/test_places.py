@@ -12,6 +12,7 @@ import pytest
 from schemas.errors import SpecError
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.domain import Domain
+from schemas.spec.geography import Geography
 from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.accounting.composition import ways_of
@@ -133,10 +134,19 @@ def test_least_error_is_for_the_levels_that_analyses_name(named):
 
 
 def test_shares_of_least_error_sum_to_one_and_leave_no_level_out():
-    for named in ([1], [2], [3], [1, 3], [1, 2, 3]):
+    for named in ([], [1], [2], [3], [1, 3], [1, 2, 3]):
         for measure in MEASURES:
             shares = least_error((1, 10, 300, 10_000), named, measure)
             assert sum(shares) == 1 and min(shares) >= Fraction(1, 20)
+
+
+def test_naming_a_level_does_not_starve_the_others():
+    """Where nothing is said, and no level named, most goes to the finest places; with a level named, half and half or so."""
+    assert Geography.model_fields["shares"].default == "least_error"
+    sizes = (1, 10, 300, 10_000)
+    assert [least_error(sizes, named, "zcdp")[2] > Fraction(3, 4) for named in ([], [3], [2])] == [True, True, False]
+    county = least_error(sizes, [2], "zcdp")
+    assert county[1] > Fraction(1, 2) and county[2] >= Fraction(1, 5)
 
 
 def test_levels_that_analyses_name_are_measured_and_told():
