@@ -93,6 +93,10 @@ class Places:
     def has_level(self, names: Iterable[str]) -> bool:
         return bool(set(self.levels).intersection(names))
 
+    def without(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The attributes among names of these and of levels."""
+        return tuple(name for name in names if name not in self.levels)
+
     @cached_property
     def others(self) -> tuple[int, ...]:
         """The attributes that are no place."""
@@ -116,15 +120,16 @@ class Places:
         """What rules tie to places, with all combinations that are allowed, by the finest place; None: nothing."""
         return next((each for each in Space(self.domain).components if self.attribute in each.attributes), None)
 
-    def allowed(self, level: int, attribute: int) -> np.ndarray | None:
-        """Places of a level × categories of an attribute: which may meet somewhere in the place; None: all may."""
-        if self.tied is None or attribute not in self.tied.attributes:
+    def allowed(self, level: int, of: tuple[int, ...]) -> np.ndarray | None:
+        """Places of a level × categories of attributes: which may meet somewhere in the place; None: all may."""
+        if self.tied is None or not set(of).intersection(self.tied.attributes):
             return None
-        free = tuple(axis for axis, j in enumerate(self.tied.attributes) if j not in (self.attribute, attribute))
-        finest = self.tied.completable(free)
-        finest = finest if self.attribute < attribute else finest.T
+        free = tuple(axis for axis, j in enumerate(self.tied.attributes) if j not in (self.attribute, *of))
+        kept = [j for j in self.tied.attributes if j in (self.attribute, *of)]
+        finest = np.moveaxis(self.tied.completable(free), kept.index(self.attribute), 0)
         found: np.ndarray = np.logical_or.reduceat(finest, np.flatnonzero(np.diff(self.at(level), prepend=-1)), axis=0)
-        return found
+        shape = [self.domain.sizes[j] if j in kept else 1 for j in of]
+        return np.broadcast_to(found.reshape(-1, *shape), (len(found), *(self.domain.sizes[j] for j in of)))
 
     def at_level(self, level: int) -> Domain:
         """The same records with the place of a coarser level in place of the finest."""
