@@ -1,7 +1,7 @@
 """A generated country of three levels and 10,000 tracts, some of them empty: levels joined, against a flat release and a top-
 down pass with equal shares.
 
-Run with `python -m benchmarks.places [--rows N] [--tracts N] [--repeats N] [--pure] [--shares least_error]`. Errors are the
+Run with `python -m benchmarks.places [--rows N] [--tracts N] [--repeats N] [--pure] [--shares equal]`. Errors are the
 part of all rows that lies in another cell, per level: of places alone (rows) and in the mean over attributes by place
 (tables). Flat: tracts as categories of a plain attribute, by pairs at the same budget. Top-down: the same budget in equal
 shares over all tables and all levels, and from the nation down every place's children are moved alike until they sum to it.
@@ -47,7 +47,7 @@ EMPTY = 0.1
 LEVELS = ("nation", "region", "county", "tract")
 
 
-def country(rows: int, tracts: int, shares: str = "equal", seed: int = 0) -> tuple[Domain, np.ndarray]:
+def country(rows: int, tracts: int, shares: str = "least_error", seed: int = 0) -> tuple[Domain, np.ndarray]:
     """A domain of places within places and rows of codes: places differ in size and in whom they hold, at every level."""
     rng = np.random.default_rng(seed)
     county = np.arange(tracts) * COUNTIES // tracts
@@ -76,11 +76,11 @@ def release(domain: Domain, decomposition: str, pure: bool) -> Release:
     return Release(spec=ReleaseSpec.model_validate(said), domain=domain, folder=".")
 
 
-def exact(places: Places, codes: np.ndarray, level: int, attribute: int | None) -> np.ndarray:
+def exact(places: Places, codes: np.ndarray, level: int, *of: int) -> np.ndarray:
     """Places of a level × columns."""
-    lies, columns = places.at(level)[codes[:, 0]], 1 if attribute is None else places.domain.sizes[attribute]
-    cell = lies * columns + (0 if attribute is None else codes[:, attribute])
-    return np.bincount(cell, minlength=places.sizes[level] * columns).reshape(-1, columns).astype(float)
+    sizes = [places.sizes[level], *(places.domain.sizes[j] for j in of)]
+    cell = np.ravel_multi_index((places.at(level)[codes[:, 0]], *(codes[:, j] for j in of)), sizes)
+    return np.bincount(cell, minlength=int(np.prod(sizes))).reshape(sizes[0], -1).astype(float)
 
 
 def misplaced(true: np.ndarray, found: np.ndarray) -> float:
@@ -92,7 +92,7 @@ def by_level(places: Places, true: np.ndarray, found: Any) -> Iterator[tuple[str
     """(level, what, error) of something that has counts for a level and an attribute."""
     for level, name in enumerate(LEVELS):
         if level:
-            yield name, "rows", misplaced(exact(places, true, level, None), found(level, None))
+            yield name, "rows", misplaced(exact(places, true, level), found(level))
         errors = [misplaced(exact(places, true, level, j), found(level, j)) for j in places.others]
         yield name, "tables", float(np.mean(errors))
 
@@ -103,7 +103,7 @@ def of_estimates(made: Synthetic, places: Places, codes: np.ndarray) -> Iterator
     found = joined(measured, None)
     for level in range(1, places.finest + 1):
         tables = [table for table in measured.tables if table.level == level]
-        error = [misplaced(exact(places, codes, level, each.attribute), cells_of(found, each)[0]) for each in tables]
+        error = [misplaced(exact(places, codes, level, *each.of), cells_of(places, found, each)[0]) for each in tables]
         yield LEVELS[level], "rows", error[0]
         if error[1:]:
             yield LEVELS[level], "tables", float(np.mean(error[1:]))
@@ -111,39 +111,39 @@ def of_estimates(made: Synthetic, places: Places, codes: np.ndarray) -> Iterator
 
 def top_down(places: Places, codes: np.ndarray, asked: Release, randomness: Randomness) -> Any:
     """Counts of every table at every level, from equal shares and one pass down."""
-    allowance, tables = allowance_of(asked), [None, *places.others]
+    allowance, tables = allowance_of(asked), [(), *((j,) for j in places.others)]
     draw = allowance.count("", allowance.total / (len(tables) * places.finest), layer=1, set_=None)
-    found: dict[tuple[int, int | None], np.ndarray] = {}
-    for j in tables:
-        above = exact(places, codes, 0, j)
+    found: dict[tuple[int, ...], np.ndarray] = {}
+    for of in tables:
+        above = exact(places, codes, 0, *of)
         above = above + noise_of(draw).draw(above.size, randomness).reshape(above.shape)
-        found[0, j] = above
+        found[0, *of] = above
         for level in range(1, places.finest + 1):
-            noisy = exact(places, codes, level, j)
+            noisy = exact(places, codes, level, *of)
             noisy = noisy + noise_of(draw).draw(noisy.size, randomness).reshape(noisy.shape)
             layer = places.tree.layers[level - 1]
             left = above - np.add.reduceat(noisy, layer.first, axis=0)
             above = noisy + np.repeat(left / layer.fanout[:, None], layer.fanout, axis=0)
-            found[level, j] = above
-    return lambda level, j: found[level, j]
+            found[level, *of] = above
+    return lambda level, *of: found[level, *of]
 
 
 def covered(made: Synthetic, places: Places, codes: np.ndarray) -> Iterator[tuple[str, str, int, int]]:
     """(level, what, intervals that hold the truth, all): rows of places, and attributes by place where they were counted."""
     for level in range(1, places.finest + 1):
         classes = {0: tuple(places.at(level).tolist())}
-        for j in (None, *places.others):
-            found = made.method.tabulate(made.domain, made.plan, made.tables, Asked((0,) if j is None else (0, j), {}, classes))
+        for of in ((), *((j,) for j in places.others)):
+            found = made.method.tabulate(made.domain, made.plan, made.tables, Asked((0, *of), {}, classes))
             if isinstance(found, Tabulated):
-                inside = np.abs(found.estimate - exact(places, codes, level, j).ravel()) <= found.half
-                yield LEVELS[level], "rows" if j is None else "tables", int(inside.sum()), len(inside)
+                inside = np.abs(found.estimate - exact(places, codes, level, *of).ravel()) <= found.half
+                yield LEVELS[level], "tables" if of else "rows", int(inside.sum()), len(inside)
 
 
 def covered_flat(made: Synthetic, places: Places, codes: np.ndarray) -> Iterator[tuple[str, str, int, int]]:
     """Of tracts alone, whose margin is published; sums of thousands of them have no interval of their own there."""
     structure, _ = read_measured(made.domain, made.plan, made.tables)
     estimate, error = one_way_with_errors(structure.margins, 0)
-    inside = np.abs(estimate - exact(places, codes, places.finest, None).ravel()) <= standard_errors(made.plan) * error
+    inside = np.abs(estimate - exact(places, codes, places.finest).ravel()) <= standard_errors(made.plan) * error
     yield LEVELS[-1], "rows", int(inside.sum()), len(inside)
 
 
@@ -156,7 +156,12 @@ def measured_only(domain: Domain, asked: Release, counts: Counts, randomness: Ra
 
 
 def measure(
-    rows: int = 1_000_000, tracts: int = TRACTS, repeats: int = 2, covering: int = 8, pure: bool = False, shares: str = "equal"
+    rows: int = 1_000_000,
+    tracts: int = TRACTS,
+    repeats: int = 2,
+    covering: int = 8,
+    pure: bool = False,
+    shares: str = "least_error",
 ) -> dict:
     domain, codes = country(rows, tracts, shares)
     places, counts, errors, held = places_of(domain), count_codes(codes), dict[tuple, list[float]](), dict[tuple, list[int]]()
@@ -168,7 +173,7 @@ def measure(
             made = run_plan(of, make_plan(asked), counts, SeededRandomness((way, repeat)))
             seconds.setdefault(way, []).append(time.process_time() - begun)
             drawn = codes_of(made.records[0], of)
-            for level, what, error in by_level(places, codes, lambda at, j, drawn=drawn: exact(places, drawn, at, j)):
+            for level, what, error in by_level(places, codes, lambda at, *of, drawn=drawn: exact(places, drawn, at, *of)):
                 errors.setdefault((level, what, way), []).append(error)
             if way == "levels":
                 for level, what, error in of_estimates(made, places, codes):
@@ -222,7 +227,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--covering", type=int, default=8)
     parser.add_argument("--pure", action="store_true")
-    parser.add_argument("--shares", default="equal", choices=("equal", "least_error"))
+    parser.add_argument("--shares", default="least_error", choices=("equal", "least_error"))
     figures = measure(**vars(parser.parse_args()))
     for each in shown(figures):
         Console(width=140).print(each)

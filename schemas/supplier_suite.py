@@ -112,6 +112,8 @@ def _rule(domain: Domain, rule: Rule, called: dict[str, str]) -> Iterator[Expect
 def _is_simple(domain: Domain, rule: Rule, called: dict[str, str]) -> bool:
     """Two attributes of words that files write as the domain does, in columns that a condition can name."""
     never = rule.never or {}
+    if set(domain.coarser).intersection(never):  # files need not have levels of places
+        return False
     attributes = [domain.attributes[domain.index(name)] for name in never]
     named = all(isinstance(a, Named) and not a.recode and not _as_stored([*a.categories]) for a in attributes)
     columns = all(called.get(name, name).isidentifier() for name in never)

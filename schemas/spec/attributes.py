@@ -117,7 +117,7 @@ class Categorical(_Named):
     geography: Geography | None = Field(
         default=None,
         description="In place of `categories`: those are the finest places of a public tree, {levels: [region, county, tract], "
-        "table: places.csv}.",
+        "table: places.csv}. With `missing: category` a place that is not known is one more place of every level.",
     )
 
     @model_validator(mode="before")
@@ -138,8 +138,8 @@ class Categorical(_Named):
             raise problem_at(("geography", "levels"), f"the last level is the attribute itself: {self.name!r}")
         if self.categories != self.geography.places:
             raise problem_at(("categories",), f"the places of {self.name} are those of its geography's table; leave this out")
-        if self.missing == "category":
-            raise problem_at(("missing",), "a place that is not known lies nowhere; give it a line of its own in the table")
+        if self.missing == "category" and any(self.labels[-1] in row for row in self.geography.table):
+            raise problem_at(("missing",), f"a place is called {self.labels[-1]!r}, as one not known; call it otherwise")
         return self
 
 

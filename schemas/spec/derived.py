@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.spec.attribute_base import MOST_CATEGORIES, NO_LABELS, AttributeName, must_be_categories
-from schemas.spec.attributes import Attribute
+from schemas.spec.attributes import Attribute, Categorical
 from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.values import Label
 from schemas.spec.yaml import Strict
@@ -75,6 +76,21 @@ class Following:
     categories: tuple[str, ...]
     codes: tuple[int | None, ...]  # None: nothing follows
 
+    @cached_property
+    def attribute(self) -> Categorical:
+        """As an attribute of its own; missing where nothing follows."""
+        return Categorical.model_construct(
+            name=self.derived.name,
+            kind="categorical",
+            categories=self.categories,
+            missing="category" if None in self.codes else "forbid",
+        )
+
+    @cached_property
+    def filled(self) -> tuple[int, ...]:
+        """As codes of that attribute."""
+        return tuple(len(self.categories) if code is None else code for code in self.codes)
+
 
 def levels_of(attribute: Attribute, place: int) -> tuple[Following, ...]:
     """The coarser levels of an attribute's geography, as attributes that follow from it."""
@@ -86,4 +102,6 @@ def levels_of(attribute: Attribute, place: int) -> tuple[Following, ...]:
         for k, level in enumerate(geography.levels[:-1])
     )
     derived = [Derived.model_validate({"name": level, "from": attribute.name, "by": by}) for level, by in said]
-    return tuple(map(Following, derived, (place,) * len(derived), geography.labels, geography.ancestors))
+    nowhere: tuple[None, ...] = (None,) * (attribute.size - attribute.present)  # a place that is not known
+    codes = [(*ancestors, *nowhere) for ancestors in geography.ancestors]
+    return tuple(map(Following, derived, (place,) * len(derived), geography.labels, codes))

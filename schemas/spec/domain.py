@@ -76,7 +76,7 @@ class Domain(Weighed, Strict):
         default=(),
         validate_default=True,
         max_length=1000,
-        description="Structural zeros: no noise is drawn for them, and no synthetic row breaks one.",
+        description="Structural zeros: whatever noise says of them, they are nought, and no synthetic row breaks one.",
     )
     derived: tuple[Derived, ...] = Field(
         default=(),
@@ -199,6 +199,11 @@ class Domain(Weighed, Strict):
         """Levels of places above the finest, which is the attribute itself."""
         return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])  # type: ignore[union-attr]
 
+    @property
+    def of_attributes(self) -> tuple[Rule, ...]:
+        """The rules that name no coarser level of places."""
+        return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
+
     def _following(self, number: int, each: Derived) -> Following:
         try:
             if each.name == self.unit.column:
@@ -258,9 +263,25 @@ class Domain(Weighed, Strict):
         return comparison(self.attributes, self.index(first), relation, self.index(second))
 
     def codes(self, said: dict[str, Any]) -> dict[int, tuple[int, ...]]:
-        """{attribute index: category codes} of what is said of attributes, by name: values as a rule writes them."""
-        places = {self.index(name): value for name, value in said.items()}
-        return {place: codes_of_value(self.attributes[place], value) for place, value in places.items()}
+        """{attribute index: category codes} of what is said of attributes, by name: values as a rule writes them.
+
+        Of a level of places: the finest places that lie there.
+        """
+        named = {self.source_of(name): name for name in said}
+        if twice := [name for name in said if name not in named.values()]:
+            raise ValueError(f"{twice[0]} and {named[self.source_of(twice[0])]} are levels of one place; name one of them")
+        return {place: self._codes(name, said[name]) for place, name in named.items()}
+
+    def _codes(self, name: str, value: Any) -> tuple[int, ...]:
+        if name not in self.coarser:
+            return codes_of_value(self.attributes[self.index(name)], value)
+        following = self.followings[self.coarser.index(name)]
+        held = set(codes_of_value(following.attribute, value))
+        return tuple(finest for finest, code in enumerate(following.filled) if code in held)
+
+    def source_of(self, name: str) -> int:
+        """The attribute that is named, by itself or by a level of its places."""
+        return self.geographies[0] if name in self.coarser else self.index(name)
 
     def index(self, name: str) -> int:
         if name not in self._places:

@@ -65,10 +65,10 @@ class Geography(Strict):
         "It is public: a bundle holds it.",
     )
     shares: Literal["equal", "least_error"] | dict[str, Share] = Field(
-        default="equal",
-        description="How the part of the budget that places get is divided among their levels: `equal`; `least_error` for the "
-        "levels that `analyses` name (all, where none is named); or a number for each, such as {region: 1/4, county: 1/4, "
-        "tract: 1/2}. Only `decomposition: places` measures levels.",
+        default="least_error",
+        description="How the part of the budget that places get is divided among their levels: `least_error`, so that fewest "
+        "rows are misplaced over all levels, with more for those that `analyses` name; `equal`; or a number for each, such as "
+        "{region: 1/4, county: 1/4, tract: 1/2}. Only `decomposition: places` measures levels.",
     )
 
     @model_validator(mode="after")

@@ -42,7 +42,8 @@ class Rule(Strict):
 
     never: NeverValues | None = Field(
         default=None,
-        description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}.",
+        description="What never occurs together: attribute to label, list of labels, null (missing) or {from: a, below: b}. A "
+        "level of places may be named as an attribute is.",
     )
     always: str | None = Field(
         default=None,

@@ -22,7 +22,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.domain.places import Places, places_of, with_levels
 from steps_engine.domain.settled import settling
 from steps_engine.inference.contrasts import is_counted, residual_variance
-from steps_engine.inference.place_tables import is_of_places, level_errors, place_tables, tree_name
+from steps_engine.inference.place_tables import Of, is_of_places, level_errors, names_of, of_tree, place_tables
 
 Names = frozenset[str]
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose layers refine each other, down to cells of all attributes
@@ -50,15 +50,12 @@ class Measured:
         return self._from_rules(wanted) if found is None else found
 
     def _by_place(self, of: Names, places: Places) -> float | None:
-        """Of places of one level, by themselves or by one attribute: what least squares over levels leaves in the mean."""
-        levels, others = sorted(of.intersection(places.levels)), sorted(of.difference(places.levels))
-        if len(levels) > 1 or len(others) > 1:
-            return None
-        attribute = places.domain.index(others[0]) if others else None
-        return self._level_errors.get((attribute, places.levels.index(levels[0]) + 1))
+        """Of places of one level, by themselves or by attributes: what least squares over levels leaves in the mean."""
+        levels, others = sorted(of.intersection(places.levels)), sorted(map(places.domain.index, of.difference(places.levels)))
+        return self._level_errors.get((tuple(others), places.levels.index(levels[0]) + 1)) if len(levels) == 1 else None
 
     @cached_property
-    def _level_errors(self) -> dict[tuple[int | None, int], float]:
+    def _level_errors(self) -> dict[tuple[Of, int], float]:
         return level_errors(self.places, place_tables(self.places, self.plan)) if self.places is not None else {}
 
     def _from_rules(self, of: Names) -> float | None:
@@ -88,7 +85,7 @@ class Measured:
         """The tables that a draw is of: those that it names, or one of places."""
         if self.places is None or not is_of_places(draw):
             return set(map(frozenset, draw.tables))
-        named = [self.places.domain.names[j] for j in self.places.others if tree_name(self.places, j) == draw.tree]
+        named = names_of(self.places, of_tree(self.places, draw.tree) or ())
         return {frozenset((*named, self.places.levels[draw.layer - 1]))}
 
     def sizes(self, of: Iterable[str]) -> tuple[int, ...]:

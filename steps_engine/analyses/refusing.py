@@ -105,6 +105,7 @@ def budget_for(release: Release, plan_of: PlanOf, name: str) -> Plan | None:
     Widths fall as the budget grows, up to a jump where a plan measures other tables: so it is bracketed, halved, rounded up to
     two digits, and tried again as rounded.
     """
+    domain = with_levels(release.domain)
 
     def tried(nanos: int) -> Plan | None:
         try:
@@ -112,7 +113,7 @@ def budget_for(release: Release, plan_of: PlanOf, name: str) -> Plan | None:
         except SpecError:  # noise too large or too small to draw
             return None
         found = next(each for each in plan.analyses if each.name == name)
-        had = found.measured and found.expected_width is not None and shortfall(found, release.domain) is None
+        had = found.measured and found.expected_width is not None and shortfall(found, domain) is None
         return plan if had else None
 
     low, high = 1, UNIT

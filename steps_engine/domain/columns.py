@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from schemas.errors import SpecError
-from schemas.spec.attributes import Attribute, Categorical
+from schemas.spec.attributes import Attribute
 from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
 
@@ -41,8 +41,7 @@ def columns_of(domain: Domain) -> list[Column]:
 
 
 def _following(following: Following) -> Column:
-    codes = [len(following.categories) if code is None else code for code in following.codes]
-    return Column(_as_attribute(following), following.place, np.array(codes))
+    return Column(following.attribute, following.place, np.array(following.filled))
 
 
 def column_of(name: str, domain: Domain) -> Column:
@@ -61,18 +60,8 @@ def with_derived(domain: Domain) -> Domain:
         return domain
     plain = {j: domain.attributes[j].model_copy(update={"geography": None}) for j in domain.geographies}
     own = (plain.get(j, each) for j, each in enumerate(domain.attributes))
-    attributes = (*own, *map(_as_attribute, domain.followings))
-    return domain.model_copy(update={"attributes": attributes, "derived": ()})
-
-
-def _as_attribute(following: Following) -> Attribute:
-    """With categories; missing where nothing follows."""
-    return Categorical.model_construct(
-        name=following.derived.name,
-        kind="categorical",
-        categories=following.categories,
-        missing="category" if None in following.codes else "forbid",
-    )
+    attributes = (*own, *(each.attribute for each in domain.followings))
+    return domain.model_copy(update={"attributes": attributes, "derived": (), "rules": domain.of_attributes})
 
 
 def some(names: Iterable[str]) -> str:

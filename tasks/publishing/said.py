@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from schemas.manifest import Manifest
@@ -50,15 +50,15 @@ def value_words(attribute: Attribute) -> str:
 
 def rule_rows(domain: Domain) -> list[dict[str, str]]:
     """Every rule as its author wrote it; of linked tables those of both, and what numbers of members add up to."""
-    tables, names = domain.tables, domain.counted.names
+    tables, counted = domain.tables, domain.counted
     said: Iterable[Rule] = domain.rules if tables is None else (*tables.household.rules, *tables.person.rules)
-    rows = [{"words": _in_order(rule, names).words, "why": rule.why or ""} for rule in said]
+    rows = [{"words": _in_order(rule, counted).words, "why": rule.why or ""} for rule in said]
     return rows if tables is None else [*rows, *_adding_up(tables.person)]
 
 
-def _in_order(rule: Rule, names: Sequence[str]) -> Rule:
+def _in_order(rule: Rule, domain: Domain) -> Rule:
     """With attributes as the domain has them: canonical JSON does not keep the order in which they were written."""
-    ordered = {name: rule.never[name] for name in sorted(rule.never, key=names.index)} if rule.never else None
+    ordered = {name: rule.never[name] for name in sorted(rule.never, key=domain.source_of)} if rule.never else None
     return rule.model_copy(update={"never": ordered})
 
 

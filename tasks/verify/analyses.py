@@ -30,6 +30,7 @@ MOST_ANALYSES = 100
 MOST_CELLS = 10_000  # of a table that is measured for an analysis
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose leaves are cells of all attributes
 PLACES = "places"  # the method whose counts are of levels of places
+MOST_BY_PLACE = 2  # attributes that are counted by place together
 COUNTED = frozenset({"two_sided_geometric"})
 CLOSE = 1e-3  # of an interval's width: further than machines differ, and too little to mislead
 
@@ -94,8 +95,8 @@ def _place(domain: Domain) -> str:
 
 
 def _is_counted_by_place(others: Sequence[str], levels: frozenset[str], plan: Plan, domain: Domain) -> bool:
-    """One level, by one attribute at most: a tree of that attribute has counts of the level, by its place among the levels."""
-    if len(levels) > 1 or len(others) > 1:
+    """One level, by two attributes at most: a tree of these has counts of the level, by its place among the levels."""
+    if len(levels) > 1 or len(others) > MOST_BY_PLACE:
         return False
     ordered = [*(each.name for each in with_levels(domain).attributes[len(domain.names) :]), _place(domain)]
     tree = " × ".join((_place(domain), *others))

@@ -14,7 +14,7 @@ dataset: dataset.yaml
 source: people.parquet
 privacy: {rho: 0.1, delta: 1e-9}
 method: {sets: {count: 2, budget: shared}}
-analyses: [[county], [age, region]]
+analyses: [[county], [age, region], [region, age, work]]
 """
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from schemas.errors import SpecError
 from schemas.spec.domain import Domain, load_domain
+from steps_engine.domain.places import places_of
 from tasks.publishing.bundle import domain_bytes, read_domain
+from tasks.publishing.said import rule_rows
 
 PLACES = "region,county,tract\nN,n1,t1\nS,s1,t2\nN,n1,t3\nN,n2,t4\n"
 GEOGRAPHY = "{levels: [region, county, tract], table: places.csv}"
@@ -54,6 +56,25 @@ def test_a_domain_without_places_is_written_as_before(tmp_path):
     assert b"geography" not in domain_bytes(of)
 
 
+def test_a_place_that_is_not_known_lies_in_no_place_of_any_level(tmp_path):
+    of = load_domain(dataset(tmp_path, attribute="    missing: category\n"))
+    assert of.sizes == (5, 2) and [each.codes[-1] for each in of.followings] == [None, None]
+    assert [each.attribute.labels for each in of.followings] == [("N", "S", "(missing)"), ("n1", "n2", "s1", "(missing)")]
+    assert read_domain(domain_bytes(of)) == of
+    places = places_of(of)
+    assert places.sizes == (1, 3, 4, 5) and [places.within(level, level - 1)[-1] for level in (1, 2, 3)] == [0, 2, 3]
+
+
+def test_a_rule_may_name_places_by_any_level(tmp_path):
+    rules = "rules:\n  - never: {tract: t3, sex: m}\n  - never: {county: [n2, s1], sex: f}\n  - never: {sex: f, region: [S, null]}\n"
+    of = load_domain(dataset(tmp_path, attribute="    missing: category\n", more=rules))
+    assert of.forbidden == ({0: (1,), 1: (0,)}, {0: (2, 3), 1: (1,)}, {0: (3, 4), 1: (1,)})
+    assert [row["words"] for row in rule_rows(of)][1:] == [
+        "never county = n2 or s1 with sex = f",
+        "never region = S or (missing) with sex = f",
+    ]
+
+
 BAD_TABLES = {
     "two parents": (PLACES + "S,n2,t5\n", "line 6: county 'n2' lies in region 'N' and in 'S'"),
     "a tract in two counties": (PLACES + "N,n2,t1\n", "line 6: tract 't1' lies in county 'n1' and in 'n2'"),
@@ -96,7 +117,22 @@ BAD_SPECS = {
         "give every level a share above 0, which sum to 1",
     ),
     "categories beside": ({"attribute": "    categories: [t1]\n"}, "the places of tract are those of its geography's table"),
-    "missing places": ({"attribute": "    missing: category\n"}, "a place that is not known lies nowhere"),
+    "a place called as one that is not known": (
+        {"attribute": "    missing: category\n", "places": PLACES + "N,(missing),t5\n"},
+        "a place is called '(missing)', as one not known",
+    ),
+    "two levels in a rule": (
+        {"more": "rules:\n  - never: {county: n1, region: N, sex: m}\n"},
+        "county and region are levels of one place; name one of them",
+    ),
+    "a rule of a place that is none": (
+        {"more": "rules:\n  - never: {county: n9, sex: m}\n"},
+        "county has no category 'n9'; it has n1, n2, s1",
+    ),
+    "a rule of a place not known, where all are": (
+        {"more": "rules:\n  - never: {county: null, sex: m}\n"},
+        "county has no missing category",
+    ),
     "two geographies": (
         {"attribute": "  - name: place\n    geography: {levels: [province, district, place], table: others.csv}\n"},
         "two attributes have a geography",

@@ -114,3 +114,15 @@ def test_what_it_cannot_say_it_says(suite: dict[str, Any]):
         "rule 2: never grade = 1 with age = from 15 and below 20",
         "rule 3: always age <= first",
     ]
+
+
+def test_a_rule_by_a_level_of_places_is_left_to_the_run():
+    """The file need not have the level's column."""
+    table = (("N", "t1"), ("S", "t2"))
+    place = {"name": "tract", "kind": "categorical", "geography": {"levels": ("region", "tract"), "table": table}}
+    sex = {"name": "sex", "kind": "categorical", "categories": ("m", "f")}
+    rules = ({"never": {"region": "N", "sex": "m"}}, {"never": {"tract": "t2", "sex": "m"}})
+    of = Domain.model_validate({"name": "d", "population": "p", "attributes": (place, sex), "rules": rules})
+    made = supplier_suite(of, is_csv=False)
+    assert made["meta"]["steps_release"]["not_checked"] == ["rule 1: never region = N with sex = m"]
+    assert sum("not_be_in_set" in each["type"] for each in made["expectations"]) == 1

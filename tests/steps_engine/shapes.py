@@ -35,25 +35,21 @@ SHAPES = {
     "chained rules": domain(3, 3, 3, 2, rules=(never(x0=0, x1=(0, 1)), never(x1=2, x2=2), never(x2=0, x3=1, x0=2))),
 }
 
-PLACED = Domain.model_validate(
-    {
-        "name": "d",
-        "population": "p",
-        "expected_rows": 300,
-        "attributes": (
-            {"name": "x0", "kind": "integer", "bounds": (0, 1)},
-            {
-                "name": "tract",
-                "kind": "categorical",
-                "geography": {
-                    "levels": ("region", "county", "tract"),
-                    "table": tuple(("ab"[t > 3], f"c{t // 2}", f"t{t}") for t in range(6)),
-                },
-            },
-            {"name": "x2", "kind": "integer", "bounds": (0, 2)},
-            {"name": "x3", "kind": "integer", "bounds": (0, 0)},
-        ),
-    }
+
+def placed(missing: str = "forbid", rules: tuple = ()) -> Domain:
+    """Two regions, three counties, six tracts."""
+    table = tuple(("ab"[t > 3], f"c{t // 2}", f"t{t}") for t in range(6))
+    place = {"name": "tract", "kind": "categorical", "missing": missing}
+    place["geography"] = {"levels": ("region", "county", "tract"), "table": table}
+    attributes = [{"name": name, "kind": "integer", "bounds": (0, most)} for name, most in (("x0", 1), ("x2", 2), ("x3", 0))]
+    known = {"name": "d", "population": "p", "expected_rows": 300, "rules": rules}
+    return Domain.model_validate(known | {"attributes": (attributes[0], place, *attributes[1:])})
+
+
+PLACED = placed()
+RULED = placed(
+    "category",
+    (never(tract="t1", x2=(0, 1)), never(county="c1", x0=1), never(region="b", x2=2, x0=0), never(region=None, x2=0)),
 )
 
 METHODS = {

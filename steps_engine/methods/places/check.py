@@ -51,7 +51,7 @@ def _ends(domain: Domain, plan: Plan) -> dict[str | None, frozenset[int]]:
             layers.setdefault(draw.tree, set()).add(draw.layer)
     places = places_of(domain)
     ends: dict[str | None, frozenset[int]] = {tree: frozenset(of_tree) for tree, of_tree in layers.items()}
-    return ends | {tree_name(places, j): frozenset({depth}) for j, depth in depths(place_tables(places, plan)).items()}
+    return ends | {tree_name(places, of): frozenset({depth}) for of, depth in depths(place_tables(places, plan)).items()}
 
 
 def _rows(measured: Measured, number: int) -> tuple[float, float]:

@@ -26,9 +26,9 @@ def tested(measured: Measured) -> NoiseTest:
 
 def _children(measured: Measured, every: list[One], first: int) -> Groups:
     """A place less those that lie in it: of every second level, so that no noise is in two contrasts; by how many they are."""
-    places, of, found = measured.places, {(table.attribute, table.level): (table, noisy) for table, noisy in every}, Groups()
-    for (attribute, level), (table, noisy) in of.items():
-        below = of.get((attribute, level + 1))
+    places, of, found = measured.places, {(table.of, table.level): (table, noisy) for table, noisy in every}, Groups()
+    for (counted, level), (table, noisy) in of.items():
+        below = of.get((counted, level + 1))
         if below is not None and level % 2 == first % 2:
             layer = places.tree.layers[level]
             left = noisy - np.add.reduceat(below[1], layer.first, axis=1)

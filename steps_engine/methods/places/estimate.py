@@ -1,8 +1,9 @@
 """From noisy counts of places to estimates: of every place at every level, of every attribute as deep as it was counted.
 
-A table of counts by an attribute of K categories says two things, whose noises are independent: its sums over categories tell
-of the rows of places, and what is left of each category, less the place's mean, of how places differ in the attribute. Both
-are joined over levels by exact least squares, the latter category by category; the root is what the nation's tables say.
+A table of counts by attributes is the sum of parts with independent noises, one for every set of them: its sums over all
+categories tell of the rows of places, what is left of each category, less the place's mean, of how places differ in an
+attribute, and of two attributes what a cell has beyond both of how they go together. Every part is joined over levels by exact
+least squares, column by column; the root is what the nation's tables say. A table by two attributes tells of each of them too.
 
 For rows, what places add to the place that they lie in is shrunk by what noise leaves of it (empirical Bayes), level by level:
 where a table drowns, or was not measured, a place has the shares of the one above it.
@@ -10,6 +11,7 @@ where a table drowns, or was not measured, a place has the shares of the one abo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,9 +21,10 @@ import pyarrow as pa
 from steps_engine.domain.places import Places
 from steps_engine.inference.evidence import Said
 from steps_engine.inference.levels import Level, Levels, joined_levels
-from steps_engine.inference.place_tables import PlaceTable, depths
+from steps_engine.inference.place_tables import Of, PlaceTable, parts, sizes_of, told
 from steps_engine.inference.shrinking import shrunk, standard_normal
-from steps_engine.methods.pairs.estimate import evidence, told
+from steps_engine.methods.pairs.estimate import evidence
+from steps_engine.methods.pairs.estimate import told as told_of_nation
 from steps_engine.methods.pairs.structure import Structure
 from steps_engine.noise import Randomness
 
@@ -46,43 +49,72 @@ class Measured:
 
 @dataclass(frozen=True)
 class Joined:
-    """Rows of every place of every level, and what each attribute's categories have beyond an even part of them."""
+    """Rows of every place of every level, and of attributes, or two of them, what categories have beyond an even part."""
 
     rows: Levels
-    contrasts: dict[int, Levels]
+    contrasts: dict[Of, Levels]
+
+    def of(self, part: Of) -> Levels:
+        return self.contrasts[part] if part else self.rows
+
+    def cells(self, places: Places, of: Of, level: int, least: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Of every cell, places × columns, the sum of its parts of so many attributes or more, and its variance."""
+        sizes = sizes_of(places, of)
+        value, variance = np.zeros((places.sizes[level], *sizes)), np.zeros(places.sizes[level])
+        for part in (part for part in parts(of) if len(part) >= least):
+            levels, spread = self.of(part), math.prod(size for j, size in zip(of, sizes, strict=True) if j not in part)
+            shape = [size if j in part else 1 for j, size in zip(of, sizes, strict=True)]
+            value = value + levels.value[level].reshape(-1, *shape) / spread
+            variance = variance + levels.variance[level] * _freedom(sizes_of(places, part)) / spread**2
+        return value.reshape(len(value), -1), variance
+
+
+def _freedom(sizes: Sequence[int]) -> float:
+    """The part of a direction's variance that a cell of an interaction has."""
+    return math.prod(1 - 1 / size for size in sizes)
 
 
 def joined(measured: Measured, measurement: int | None, fresh: Randomness | None = None) -> Joined:
     """Of one measurement, or of the mean of all (None); with randomness, less fresh noise: a draw of what it leaves open."""
-    places, root = measured.places, _nation(measured, measurement)
-    total = root[()]
-    rows = [Level(np.full((1, 1), float(total.value)), total.variance)]
-    rows += [Level.nothing(size, 1) for size in places.sizes[1:]]
-    deepest = depths(measured.tables)
-    apart = {j: [_root(root.get((j,)), places.domain.sizes[j])] for j in deepest if j is not None}
+    places, root, deepest = measured.places, _nation(measured, measurement), told(measured.tables)
+    said = {part: [_root(root.get(part), sizes_of(places, part))] for part in deepest}
+    for part, levels in said.items():
+        levels += [Level.nothing(size, levels[0].value.shape[1]) for size in places.sizes[1 : deepest[part] + 1]]
     for table, noisy in zip(measured.tables, measured.noisy, strict=True):
         value, variance = _taken(table, noisy, measurement, fresh)
-        columns = table.columns(places)
-        rows[table.level] = rows[table.level].joined(Level(value.sum(axis=1, keepdims=True), variance * columns))
-        if table.attribute is not None:
-            apart[table.attribute].append(Level(value - value.mean(axis=1, keepdims=True), variance))
-    contrasts = {j: joined_levels(places.down_to(deepest[j]), said) for j, said in apart.items()}
-    return Joined(joined_levels(places.tree, rows), contrasts)
+        for part in parts(table.of):
+            said[part][table.level] = said[part][table.level].joined(_part(places, table, part, value, variance))
+    found = {part: joined_levels(places.down_to(deepest[part]), levels) for part, levels in said.items()}
+    return Joined(found.pop(()), found)
+
+
+def _part(places: Places, table: PlaceTable, part: Of, value: np.ndarray, variance: float) -> Level:
+    """What a table says of some of its attributes: summed over the others, less what fewer of them say."""
+    sizes = sizes_of(places, table.of)
+    others = tuple(axis for axis, j in enumerate(table.of, start=1) if j not in part)
+    cells = value.reshape(len(value), *sizes).sum(axis=others)
+    for axis in range(1, cells.ndim):
+        cells = cells - cells.mean(axis=axis, keepdims=True)
+    summed = math.prod(sizes) // math.prod(sizes_of(places, part))
+    return Level(cells.reshape(len(cells), -1), variance * summed)
 
 
 def _nation(measured: Measured, measurement: int | None) -> Mapping[tuple[int, ...], Said]:
-    """What the nation's tables say of the number of rows and of one-way tables, by attributes of the whole domain."""
+    """What the nation's tables say of the number of rows, of attributes and of pairs, by attributes of the whole domain."""
     if measurement is None:
-        said = told(measured.nation, measured.of_nation)
+        said = told_of_nation(measured.nation, measured.of_nation)
     else:
         margins = measured.nation.margins
         said = evidence(measured.nation, measured.of_nation, measurement)
         said[()] = Said(np.asarray(float(margins.total[measurement])), margins.total_variance)
-    return {tuple(measured.places.others[j] for j in subset): each for subset, each in said.items() if len(subset) < 2}
+    return {tuple(measured.places.others[j] for j in subset): each for subset, each in said.items()}
 
 
-def _root(said: Said | None, size: int) -> Level:
-    return Level.nothing(1, size) if said is None else Level(said.value[None], said.variance)
+def _root(said: Said | None, sizes: tuple[int, ...]) -> Level:
+    """Nothing where it was not measured, or in groups of categories."""
+    if said is None or said.value.shape != sizes:
+        return Level.nothing(1, math.prod(sizes))
+    return Level(said.value.reshape(1, -1), said.variance)
 
 
 def _taken(table: PlaceTable, noisy: np.ndarray, measurement: int | None, fresh: Randomness | None) -> tuple[np.ndarray, float]:
@@ -95,30 +127,32 @@ def _taken(table: PlaceTable, noisy: np.ndarray, measurement: int | None, fresh:
 
 
 def shares_by_place(
-    places: Places, contrasts: Levels, rows: Sequence[np.ndarray], nation: np.ndarray, level: int, drawn: Randomness | None
+    places: Places, found: Joined, of: Of, rows: Sequence[np.ndarray], nation: np.ndarray, level: int, drawn: Randomness | None
 ) -> list[np.ndarray]:
-    """Of every place the shares of an attribute's categories, level by level: what it adds to the place above it, shrunk.
+    """Of every place the shares of attributes' categories, level by level: what it adds to the place above it, shrunk.
 
     `rows` are those of places by level, `nation` the shares of all. Below the deepest level that was counted, those of the
     place above; with randomness, a draw of what the noise leaves open.
     """
-    found: list[np.ndarray] = [nation[None] / nation.sum()]
+    shares: list[np.ndarray] = [nation[None] / nation.sum()]
     for depth in range(1, level + 1):
-        above = found[-1][places.within(depth, depth - 1)]
-        told = depth <= contrasts.depth
-        found.append(_shrunk(above, contrasts.value[depth], contrasts.variance[depth], rows[depth], drawn) if told else above)
-    return found[1:]
+        above = shares[-1][places.within(depth, depth - 1)]
+        if depth <= found.of(of).depth:
+            contrast, variance = found.cells(places, of, depth, least=1)
+            above = _shrunk(above, contrast, variance, rows[depth], drawn)
+        shares.append(above)
+    return shares[1:]
 
 
 def _shrunk(
     above: np.ndarray, contrast: np.ndarray, variance: np.ndarray, rows: np.ndarray, drawn: Randomness | None
 ) -> np.ndarray:
     """Posterior shares; `above` are those of the place that each lies in."""
-    size, there = above.shape[1], np.maximum(rows, 1.0)[:, None]
+    there = np.maximum(rows, 1.0)[:, None]
     expected = there * above
     excess = contrast - (expected - expected.mean(axis=1, keepdims=True))
-    freedom = 1 - 1 / size
-    noise = np.broadcast_to((variance * freedom)[:, None], above.shape)
+    freedom = 1 - 1 / above.shape[1]
+    noise = np.broadcast_to(variance[:, None], above.shape)
     spread = there * np.sqrt(above * (1 - above) + 1e-6)
     one, weight = np.zeros(above.size, dtype=np.int64), np.full(above.size, freedom)
     found = shrunk(excess.ravel(), np.maximum(noise.ravel(), 1e-9), spread.ravel(), one, weight, PRIOR_CELLS)

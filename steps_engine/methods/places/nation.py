@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from schemas.plan import Plan
+from schemas.plan import NeededTable, Plan
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.places import Places
 from steps_engine.inference.place_tables import is_of_places
@@ -13,14 +14,18 @@ from steps_engine.inference.place_tables import is_of_places
 def nation_plan(plan: Plan, places: Places) -> Plan:
     """The draws of the nation as a plan of their own."""
     draws = tuple(draw for draw in plan.draws if not is_of_places(draw))
-    known = set(places.nation.names)
-    kept = tuple(
-        each.model_copy(update={"needs": tuple(table for table in each.needs if known.issuperset(table.of))})
-        for each in plan.analyses
-    )
+    kept = tuple(each.model_copy(update={"needs": tuple(_of_nation(each.needs, places))}) for each in plan.analyses)
     cost = sum((draw.cost for draw in draws), Fraction())  # a person meets all of them
     update = {"draws": draws, "analyses": kept, "layers": plan.layers[: _lines(plan)]}
     return plan.model_copy(update=update | {"rho" if plan.rho else "epsilon": str(cost)})
+
+
+def _of_nation(needs: Sequence[NeededTable], places: Places) -> Iterator[NeededTable]:
+    """Tables without a place; of two attributes by place what they have in common in the nation."""
+    for table in needs:
+        of = places.without(table.of)
+        if len(of) > 1 or of == table.of:
+            yield table.model_copy(update={"of": of})
 
 
 def _lines(plan: Plan) -> int:

@@ -6,6 +6,7 @@ are of disjoint places and categories.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -17,15 +18,17 @@ from schemas.plan import Draw, LayerPlan
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.domain.cells import Component
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
-from steps_engine.inference.place_tables import tree_name
+from steps_engine.inference.place_tables import BY, Of, names_of, sizes_of, tree_name
 from steps_engine.methods.pairs.division import ASSUMED_ROWS
 from steps_engine.methods.pairs.plan import outline as outline_of_pairs
 from steps_engine.methods.pairs.synthesize import base_size
 from steps_engine.methods.places.asked import nation_release, wanted_levels
 from steps_engine.methods.places.shares import level_shares, parts
+from steps_engine.methods.tabulated import possible_cells
 
 BYTES_PER_CELL, SECONDS_PER_CELL = 100, 4e-6  # of place tables: noisy, joined, shrunk, raked, listed
 SECONDS_PER_ROW_AND_TABLE = 4e-8  # as for pairs (docs/lab/performance.md)
@@ -38,12 +41,12 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     divided = parts(places, allowance, wanted)
     nation = outline_of_pairs(nation_release(release, places), replace(allowance, total=divided.nation * allowance.total))
     draws, layers, election = list[Draw](), list[LayerPlan](), nation.election
-    for attribute, (share, deepest) in [(None, (divided.places, places.finest)), *divided.tables.items()]:
+    for of, (share, deepest) in [((), (divided.places, places.finest)), *divided.tables.items()]:
         each = share * allowance.total / len(allowance.served)
-        costs = [part * each for part in level_shares(places, attribute, deepest, wanted, allowance.measure.name)]
-        own = list(_draws(places, attribute, costs, allowance))
+        costs = [part * each for part in level_shares(places, of, deepest, wanted, allowance.measure.name)]
+        own = list(_draws(places, of, costs, allowance))
         first = [draw for draw in own if draw.set == allowance.served[0]]
-        layers += _layers(places, attribute, first, allowance, len(nation.layers) + len(layers))
+        layers += _layers(places, of, first, allowance, len(nation.layers) + len(layers))
         draws += own
     rows = base_size(min(release.domain.expected_units or ASSUMED_ROWS, LARGEST_SET))
     cells = sum(layer.nodes for layer in layers) * len(allowance.served)
@@ -58,43 +61,61 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 
 
 def must_be_possible(places: Places) -> None:
-    """There is something to be told of places, and no rule ties it to them."""
+    """There is something to be told of places, and rules that name them leave somebody everywhere, and everybody somewhere."""
     if not places.others:
         raise SpecError(
             f"decomposition: places needs an attribute beside {places.name}; for places alone, order a tree by them."
         )
-    if any(places.attribute in zero.places for zero in places.domain.zeros):
+    if any(places.attribute in each.places for each in places.domain.comparisons):
         raise SpecError(
-            f"a rule names {places.name}, and decomposition: places measures its levels without such rules. Leave the rule "
-            "out, or choose decomposition: pairs."
+            f"a rule compares {places.name} with another attribute, and decomposition: places keeps rules of places that say "
+            "never. Leave the rule out, or choose decomposition: pairs."
         )
+    if places.tied is not None:
+        _must_leave_somebody(places, places.tied)
 
 
-def _draws(places: Places, attribute: int | None, costs: Sequence[Fraction], allowance: Allowance) -> Iterator[Draw]:
+def _must_leave_somebody(places: Places, tied: Component) -> None:
+    """A place that rules empty, or a combination that they forbid everywhere, is better said without a rule of places."""
+    axis = tied.attributes.index(places.attribute)
+    others = tuple(j for j in tied.attributes if j != places.attribute)
+    inhabited = tied.completable(tuple(a for a in range(tied.allowed.ndim) if a != axis))
+    if not inhabited.all():
+        label = places.labels[-1][int(np.argmin(inhabited))]
+        raise SpecError(
+            f"rules leave nobody in {places.name} {label!r}. Leave its line out of the table of places, or mend the rules."
+        )
+    nowhere = ~tied.completable((axis,)) & possible_cells(places.nation, tuple(map(places.others.index, others)))
+    if nowhere.any():
+        codes = np.argwhere(nowhere)[0].tolist()
+        said = " with ".join(
+            f"{places.domain.names[j]} = {places.domain.attributes[j].labels[code]}"
+            for j, code in zip(others, codes, strict=True)
+        )
+        raise SpecError(f"rules leave {said} in no {places.name} at all. Say that in a rule of its own, without places.")
+
+
+def _draws(places: Places, of: Of, costs: Sequence[Fraction], allowance: Allowance) -> Iterator[Draw]:
     """One per level and measurement: a record lies in one place of each level, so that levels add up."""
-    what = "" if attribute is None else f"{places.domain.names[attribute]} × "
     for set_ in allowance.served:
         for level, cost in enumerate(costs, start=1):
+            what = BY.join((*names_of(places, of), places.levels[level - 1]))
             yield allowance.count(
-                f"{'all sets' if set_ is None else f'set {set_}'}: {what}{places.levels[level - 1]}", cost,
-                layer=level, set_=set_, tree=tree_name(places, attribute), nodes="leaves" if level == len(costs) else "inner",
+                f"{'all sets' if set_ is None else f'set {set_}'}: {what}", cost,
+                layer=level, set_=set_, tree=tree_name(places, of), nodes="leaves" if level == len(costs) else "inner",
             )  # fmt: skip
 
 
-def _layers(
-    places: Places, attribute: int | None, draws: Sequence[Draw], allowance: Allowance, before: int
-) -> Iterator[LayerPlan]:
+def _layers(places: Places, of: Of, draws: Sequence[Draw], allowance: Allowance, before: int) -> Iterator[LayerPlan]:
     """A line per level: its cells, its part of the budget, the error of a mean place once levels are joined."""
     noise = [np.inf, *(noise_of(draw).variance for draw in draws)]
     variance = [np.full(places.sizes[level], each) for level, each in enumerate(noise)]
     found = least_squares_weights(places.down_to(len(draws)), variance).variance
-    columns = 1 if attribute is None else places.domain.sizes[attribute]
-    named = () if attribute is None else (places.domain.names[attribute],)
     for number, draw in enumerate(draws, start=1):
         yield LayerPlan(
             layer=before + number,
-            attributes=(*named, places.levels[number - 1]),
-            nodes=places.sizes[number] * columns,
+            attributes=(*names_of(places, of), places.levels[number - 1]),
+            nodes=places.sizes[number] * math.prod(sizes_of(places, of)),
             nodes_are="exact",
             share=draw.cost * len(allowance.served) / allowance.total,
             expected_error=float(f"{np.sqrt(found[number].mean()):.6g}"),

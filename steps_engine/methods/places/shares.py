@@ -19,42 +19,44 @@ from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance
 from steps_engine.domain.places import Places
+from steps_engine.inference.place_tables import Of, sizes_of
 from steps_engine.methods.pairs.division import ASSUMED_ROWS, DECLARED, shares_of
 
 DROWNS = 3.0  # noise of so many parts of a mean cell's rows: places differ by about a third, and less cannot be told
 TABLES = Fraction(1, 2)  # of the budget, by which it is decided how deep attributes are counted by place
 PLACES = 4.0  # rows of places matter so much more than other tables: all of these are built on them
 STEPS = 20  # shares of levels are looked for in twentieths
-Wanted = Mapping[int | None, frozenset[int]]  # levels that analyses name, of places (None) and of attributes by place
+Wanted = Mapping[Of, frozenset[int]]  # levels that analyses name, of places and of attributes by place
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Of the budget: the nation, the places, and every attribute that is counted by place, with its finest level."""
+    """Of the budget: the nation, the places, and every attribute or pair that is counted by place, with its finest level."""
 
     nation: Fraction
     places: Fraction
-    tables: dict[int, tuple[Fraction, int]]
+    tables: dict[Of, tuple[Fraction, int]]
 
 
 def parts(places: Places, allowance: Allowance, wanted: Wanted) -> Parts:
-    deepest = {j: depth(places, allowance, j, max(wanted.get(j, ()), default=0)) for j in places.others}
-    power = 1 / 2 if allowance.measure is PURE else 2 / 3
+    """Attributes that do not drown, and pairs of them that analyses ask for."""
     sizes = places.domain.sizes
     chosen = [j for j in places.others if sizes[j] > 1]
+    deepest: dict[Of, int] = {(j,): depth(places, allowance, j, max(wanted.get((j,), ()), default=0)) for j in chosen}
+    deepest |= {of: max(levels) for of, levels in wanted.items() if len(of) > 1 and set(of) <= set(chosen)}
+    power = 1 / 2 if allowance.measure is PURE else 2 / 3
     nation = sum((sizes[a] * sizes[b]) ** power for a, b in combinations(chosen, 2)) + sum(sizes[j] ** power for j in chosen)
     alone = sum((PLACES * places.sizes[level]) ** power for level in range(1, places.finest + 1))
-    counted = [j for j in chosen if deepest[j]]
-    by_place = [
-        sum((_matter(j, level, wanted) * places.sizes[level] * sizes[j]) ** power for level in range(1, deepest[j] + 1))
-        for j in counted
-    ]
-    first, second, *others = shares_of([max(nation, 1.0), alone, *by_place])
-    return Parts(first, second, {j: (share, deepest[j]) for j, share in zip(counted, others, strict=True)})
+    counted = {of: _cells(places, of, level, wanted, power) for of, level in deepest.items() if level}
+    first, second, *others = shares_of([max(nation, 1.0), alone, *counted.values()])
+    return Parts(first, second, {of: (share, deepest[of]) for of, share in zip(counted, others, strict=True)})
 
 
-def _matter(attribute: int, level: int, wanted: Wanted) -> float:
-    return DECLARED if level in wanted.get(attribute, ()) else 1.0
+def _cells(places: Places, of: Of, deepest: int, wanted: Wanted, power: float) -> float:
+    """Of a table's levels, those that analyses name counted more often."""
+    cells = (places.sizes[level] * math.prod(sizes_of(places, of)) for level in range(1, deepest + 1))
+    matter = (DECLARED if level in wanted.get(of, ()) else 1.0 for level in range(1, deepest + 1))
+    return math.fsum((size * often) ** power for size, often in zip(cells, matter, strict=True))
 
 
 def depth(places: Places, allowance: Allowance, attribute: int, least: int) -> int:
@@ -70,7 +72,7 @@ def depth(places: Places, allowance: Allowance, attribute: int, least: int) -> i
     return least
 
 
-def level_shares(places: Places, attribute: int | None, deepest: int, wanted: Wanted, measure: str) -> list[Fraction]:
+def level_shares(places: Places, of: Of, deepest: int, wanted: Wanted, measure: str) -> list[Fraction]:
     """Of the levels down to the deepest; they sum to 1."""
     asked = places.geography.shares
     if isinstance(asked, dict):
@@ -78,13 +80,16 @@ def level_shares(places: Places, attribute: int | None, deepest: int, wanted: Wa
         return [Fraction(share) / sum(given) for share in given]
     if asked == "equal" or deepest == 1:
         return [Fraction(1, deepest)] * deepest
-    named = {level for level in wanted.get(attribute, ()) if level <= deepest} or set(range(1, deepest + 1))
-    return least_error(places.sizes[: deepest + 1], sorted(named), measure)
+    named = sorted(level for level in wanted.get(of, ()) if level <= deepest)
+    return least_error(places.sizes[: deepest + 1], named, measure)
 
 
 def least_error(sizes: Sequence[int], named: Sequence[int], measure: str) -> list[Fraction]:
-    """Shares for which the rows misplaced at the named levels are fewest after least squares, as if all places of a level had
-    as many below them; each level at least a twentieth.
+    """Shares for which fewest rows are misplaced after least squares, as if all places of a level had as many below them; each
+    level at least a twentieth.
+
+    What is least is the sum over all levels, as a multiple of what it could be, and with it, four times, the error of every
+    level that analyses name, as a multiple of what that one could be: the finest level rules the former, and none the latter.
     """
     levels = len(sizes) - 1
     cuts = np.array(list(combinations(range(1, STEPS), levels - 1)), dtype=np.int64).reshape(-1, levels - 1)
@@ -92,8 +97,10 @@ def least_error(sizes: Sequence[int], named: Sequence[int], measure: str) -> lis
     share = np.diff(edges, axis=1)
     noise = 1.0 / share if measure != PURE.name else 1.0 / share**2
     result = _variances(np.array(sizes, dtype=float), noise)
-    error = sum(sizes[level] * np.sqrt(result[level]) for level in named)
-    best = share[int(np.argmin(np.round(error / error.min(), 9)))]
+    misplaced = [size * np.sqrt(variance) for size, variance in zip(sizes[1:], result[1:], strict=True)]
+    matters = [(1.0, sum(misplaced)), *((DECLARED, misplaced[level - 1]) for level in named)]
+    error = sum(weight * each / each.min() for weight, each in matters)
+    best = share[int(np.argmin(np.round(error, 9)))]
     return [Fraction(int(part), STEPS) for part in best]
 
 

@@ -9,19 +9,21 @@ filled at random.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from steps_engine.domain.counting import most_rows, no_codes
 from steps_engine.domain.encoding import decode
-from steps_engine.inference.place_tables import depths
+from steps_engine.inference.place_tables import Of, depths
 from steps_engine.inference.raking import raked
 from steps_engine.inference.rounding import whole_numbers
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Margins, Structure, Table
 from steps_engine.methods.pairs.synthesize import agreeing, base_rows, base_size, by_weight, in_categories
 from steps_engine.methods.places.estimate import Joined, Measured, joined, shares_by_place
+from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.sources import Drawn, measurement_of
 from steps_engine.noise import Randomness, permutation
 
@@ -58,36 +60,68 @@ def country(measured: Measured, measurement: int, drawn: Randomness | None) -> C
     """One measurement; with randomness a draw of what it leaves open."""
     nation = estimate(measured.nation, measured.of_nation, measurement, drawn)
     rows = joined(measured, measurement, drawn)
-    contrasts = joined(measured, measurement).contrasts if drawn is not None else rows.contrasts
-    level = max((depth for j, depth in depths(measured.tables).items() if j is not None), default=1)
+    found = joined(measured, measurement) if drawn is not None else rows
+    level = max((depth for of, depth in depths(measured.tables).items() if of), default=1)
     there = [np.maximum(each[:, 0], 0.0) for each in rows.rows.value]
     shares = [each / max(each.sum(), 1.0) for each in there]
     base, wanted = dict[Table, Told](), dict[Table, Told]()
-    for j, levels in contrasts.items():
-        own, group = (of[measured.places.others.index(j)] for of in (nation.fine, measured.nation.group))
-        by_place = shares_by_place(measured.places, levels, there, own, level, drawn)
-        for depth, each in enumerate(by_place, start=1):
-            left = 0.0 if drawn is not None else float(levels.variance[min(depth, levels.depth)].mean())
-            found = _table(shares[depth], each, own, group)
-            wanted |= {_axes(measured, j, depth, level): (found, left)} if depth <= levels.depth or depth == level else {}
-            base |= {_axes(measured, j, level, level): (found, left)} if depth == level else {}
+    for (of, depth), table in _by_place(measured, found, nation, there, level, drawn).items():
+        variance = found.of(of).variance[min(depth, found.of(of).depth)]
+        each = _in_groups(measured, of, table), 0.0 if drawn is not None else float(variance.mean())
+        wanted[_axes(measured, of, depth, level)] = each
+        base |= {_axes(measured, of, level, level): each} if depth == level and len(of) == 1 else {}
     first = _with_places(measured, nation, level, shares[level : level + 1], base)
     return Country(first, _with_places(measured, nation, level, [shares[level], *shares[1:level]], wanted), level, rows)
 
 
-Told = tuple[np.ndarray, float]  # shares of an attribute's groups by place, places first, and the variance of a count
+Told = tuple[np.ndarray, float]  # shares of attributes' groups by place, places first, and the variance of a count
 
 
-def _table(shares: np.ndarray, by_place: np.ndarray, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Places × groups of categories, with the rows of places and the shares that all of them have together."""
-    table = raked(shares[:, None] * by_place, [((0,), shares), ((1,), own)], None)
-    summed: np.ndarray = np.add.reduceat(table, np.flatnonzero(np.diff(group, prepend=-1)), axis=1)
-    return summed
+def _by_place(
+    measured: Measured, found: Joined, nation: Estimate, rows: list[np.ndarray], level: int, drawn: Randomness | None
+) -> dict[tuple[Of, int], np.ndarray]:
+    """Of attributes and pairs, at every level that tells of them, shares of places × categories under rules.
+
+    They have the rows of places and what the nation has; those by two attributes what was found of each of both. At the level
+    of the base every attribute has a table.
+    """
+    tables = dict[tuple[Of, int], np.ndarray]()
+    for of in sorted(found.contrasts, key=len):
+        own, told = _of_nation(measured, nation, of), {*range(1, found.of(of).depth + 1), *([level] if len(of) == 1 else [])}
+        shares = shares_by_place(measured.places, found, of, rows, own.ravel(), level, drawn)
+        for depth in sorted(told):
+            there = rows[depth] / max(rows[depth].sum(), 1.0)
+            margins = [((0,), there), (tuple(range(1, len(of) + 1)), own)]
+            margins += [((0, axis), tables[(j,), depth]) for axis, j in enumerate(of, start=1) if len(of) > 1]
+            cells = shares[depth - 1].reshape(-1, *own.shape) * there.reshape(-1, *(1 for _ in of))
+            tables[of, depth] = raked(cells, margins, measured.places.allowed(depth, of))
+    return tables
 
 
-def _axes(measured: Measured, attribute: int, level: int, finest: int) -> Table:
-    """The attribute, and the one that has the places of a level: their own place, or behind all others."""
-    return attribute, measured.places.attribute if level == finest else len(measured.places.domain.sizes) + level - 1
+def _of_nation(measured: Measured, nation: Estimate, of: Of) -> np.ndarray:
+    """Shares of all, category by category; of two attributes as they go together in the nation, where that was measured."""
+    lowered = [measured.places.others.index(j) for j in of]
+    even = reduce(np.multiply.outer, [nation.fine[j] for j in lowered])
+    together = nation.pairs.get(tuple(lowered))
+    if together is None:
+        return even
+    groups = [measured.nation.group[j] for j in lowered]
+    apart = reduce(np.multiply.outer, [nation.coarse[j] for j in lowered])
+    shares: np.ndarray = even * (together / np.maximum(apart, 1e-300))[np.ix_(*groups)]
+    return shares
+
+
+def _in_groups(measured: Measured, of: Of, table: np.ndarray) -> np.ndarray:
+    """Places × groups of categories."""
+    for axis, j in enumerate(of, start=1):
+        group = measured.nation.group[measured.places.others.index(j)]
+        table = np.add.reduceat(table, np.flatnonzero(np.diff(group, prepend=-1)), axis=axis)
+    return table
+
+
+def _axes(measured: Measured, of: Of, level: int, finest: int) -> Table:
+    """The one that has the places of a level (their own place, or behind all others), and the attributes."""
+    return measured.places.attribute if level == finest else len(measured.places.domain.sizes) + level - 1, *of
 
 
 def _with_places(
@@ -96,17 +130,18 @@ def _with_places(
     """The nation's structure and estimate with attributes more: places of a level in their place, coarser ones behind."""
     places, nation = measured.places, measured.nation
     at, lift, behind = places.attribute, places.others, shares[1:]
-    ordered = {(min(of), max(of)): each for of, each in told.items()}
-    pairs = {(min(of), max(of)): table if of[0] > of[1] else table.T for of, (table, _) in told.items()}
+    tables = {tuple(sorted(of)): table.transpose(np.argsort(of)) for of, (table, _) in told.items()}
+    variances = [np.full(table.size, left) for table, left in told.values()]
     margins = Margins(places.at_level(level), nation.margins.plan, nation.margins.total, ())
     group = (*nation.group[:at], np.arange(len(shares[0])), *nation.group[at:], *(np.arange(len(each)) for each in behind))
-    tables = (*(tuple(lift[j] for j in table) for table in nation.tables), *pairs)
-    return Structure(margins, group, tables), Estimate(
+    named = (*(tuple(lift[j] for j in table) for table in nation.tables), *tables)
+    pairs = {of: table for of, table in tables.items() if len(of) == 2}
+    return Structure(margins, group, named), Estimate(
         found.total,
         [*found.fine[:at], shares[0], *found.fine[at:], *behind],
         [*found.coarse[:at], shares[0], *found.coarse[at:], *behind],
-        [*found.tables, *pairs.values()],
-        [*found.variances, *(np.full(table.size, left) for table, left in ordered.values())],
+        [*found.tables, *tables.values()],
+        [*found.variances, *variances],
         {tuple(lift[j] for j in pair): table for pair, table in found.pairs.items()} | pairs,
     )
 
@@ -122,6 +157,7 @@ def codes_of(measured: Measured, made: Country, rows: int, randomness: Randomnes
     lies = settled(drawn[:, places.attribute].astype(np.int64), wanted[made.level], randomness)
     codes[:] = drawn
     codes[:, places.attribute] = filled(lies, wanted[-1], randomness)
+    keep_rules(places, codes, randomness)
     return codes
 
 

@@ -1,7 +1,7 @@
 """Tables of places: the nation's as those of pairs (attributes numbered without the place), then counts of places, in order.
 
 In the noisy counts, tables behind those of the nation are those of the plan's draws of places: cells are places of a level, by
-the categories of the attribute if there is one. In the estimates a row without a level is the nation's.
+the categories of attributes if there are any. In the estimates a row without a level is the nation's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.domain.places import Places, places_of
-from steps_engine.inference.place_tables import PlaceTable, place_tables
+from steps_engine.inference.place_tables import PlaceTable, place_tables, sizes_of
 from steps_engine.methods.pairs.structure import Structure
 from steps_engine.methods.pairs.tables import (
     ESTIMATES,
@@ -98,26 +98,23 @@ def _lifted(nation: pa.Table, places: Places) -> pa.Table:
     return pa.Table.from_arrays([attributes, rest[0], *none, *rest[1:]], schema=PLACE_ESTIMATES)
 
 
-def cells_of(found: Joined, table: PlaceTable) -> tuple[np.ndarray, np.ndarray]:
-    """Of every cell of a table of places, places × columns, the estimate and its variance."""
-    rows, variance = found.rows.value[table.level], found.rows.variance[table.level][:, None]
-    if table.attribute is None:
-        return rows, variance
-    apart = found.contrasts[table.attribute]
-    size = apart.value[0].shape[1]
-    own = apart.variance[table.level][:, None] * (1 - 1 / size) + variance / size**2
-    return apart.value[table.level] + rows / size, np.broadcast_to(own, (len(rows), size))
+def cells_of(places: Places, found: Joined, table: PlaceTable) -> tuple[np.ndarray, np.ndarray]:
+    """Of every cell of a table of places, places × columns, the estimate and its variance; nought where rules allow nobody."""
+    value, variance = found.cells(places, table.of, table.level)
+    allowed = places.allowed(table.level, table.of)
+    there = np.ones(value.shape) if allowed is None else allowed.reshape(value.shape)
+    return value * there, variance[:, None] * there
 
 
 def _of_table(places: Places, found: Joined, table: PlaceTable) -> pa.Table:
-    value, variance = cells_of(found, table)
-    size = value.size
-    named = 0 if table.attribute is None else 1
+    value, variance = cells_of(places, found, table)
+    size, named = value.size, len(table.of)
     offsets = pa.array(np.arange(size + 1) * named, pa.int32())
-    attribute = pa.array(np.full(size * named, table.attribute or 0), pa.int16())
-    category = pa.array(np.tile(np.arange(value.shape[1]), len(value))[: size * named], pa.int32())
+    every = np.indices(sizes_of(places, table.of)).reshape(named, value.shape[1]).T  # columns × attributes
+    category = pa.array(np.tile(every, (len(value), 1)).ravel(), pa.int32())
     columns = [
-        pa.ListArray.from_arrays(offsets, attribute), pa.ListArray.from_arrays(offsets, category),
+        pa.ListArray.from_arrays(offsets, pa.array(np.tile(np.array(table.of, dtype=np.int16), size), pa.int16())),
+        pa.ListArray.from_arrays(offsets, category),
         pa.array(np.full(size, table.level), pa.int8()), pa.array(np.repeat(np.arange(len(value)), value.shape[1]), pa.int32()),
         pa.array(value.ravel()), pa.array(np.sqrt(variance).ravel()),
     ]  # fmt: skip

@@ -1,13 +1,16 @@
-"""Tables from what was measured of places: by places of any level, or sums of them, and by the categories of one attribute.
+"""Tables from what was measured of places: by places of any level, or sums of them, and by categories of one or two attributes.
 
-A cell is a sum over places and categories, u·(contrasts) + Σu/K·(rows), whose two parts have independent noise: variances of
-both are exact (inference/levels.py). Tables without a place are the nation's, as those of pairs.
+A cell is a sum over places and categories of parts θ_S, one for every set S of the attributes, spread evenly over the others:
+Π_{j∈S} u_j·θ_S·Π_{j∉S} Σu_j/K_j. Parts have independent noise, and variances of their sums over places are exact
+(inference/levels.py). Tables without a place are the nation's, as those of pairs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -15,13 +18,13 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.domain.places import Places
 from steps_engine.inference.levels import Levels, Sums
-from steps_engine.inference.place_tables import depths
+from steps_engine.inference.place_tables import BY, Of, names_of, parts, told
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.pairs import tabulate as of_pairs
 from steps_engine.methods.places.estimate import Measured, joined
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import Asked, Tabulated
+from steps_engine.methods.tabulated import Asked, Tabulated, possible_cells
 
 
 def lacking(domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
@@ -36,8 +39,8 @@ def _lacking(measured: Measured, tables: Tables, of: tuple[int, ...]) -> tuple[s
         return of_pairs.lacking(
             places.nation, measured.nation.margins.plan, measured.of_nation_in(tables), [_lowered(places, of)]
         )[0]
-    others = tuple(j for j in of if j != places.attribute and places.domain.sizes[j] > 1)
-    if not others or len(others) == 1 and depths(measured.tables).get(others[0], 0) == places.finest:
+    others = tuple(sorted(j for j in of if j != places.attribute and places.domain.sizes[j] > 1))
+    if told(measured.tables).get(others, 0) == places.finest:
         return ()
     return (" × ".join(places.domain.names[j] for j in of),)
 
@@ -105,38 +108,66 @@ def _part(levels: Levels, places: Places, by: _Sum) -> _Part | None:
 
 def _by_place(measured: Measured, plan: Plan, asked: Asked) -> Tabulated | str:
     places, domain = measured.places, measured.places.domain
-    chosen = [j for j in asked.all if j != places.attribute and domain.sizes[j] > 1]
-    if len(chosen) > 1:
-        return f"not measured: {' × '.join(domain.names[j] for j in asked.all)}"
-    found, by = joined(measured, None), _Sum.of(asked, places.attribute, domain)
-    rows = _part(found.rows, places, by)
-    assert rows is not None  # places are counted down to the finest
-    if not chosen:
-        return _tabulated(asked, plan, {places.attribute: by}, rows.value, rows.sums.variance, rows.sums.cross, rows.sums.whole)
-    name, apart = domain.names[chosen[0]], found.contrasts.get(chosen[0])
-    if apart is None:
-        return f"not measured: {name} was not counted by place, where it would have drowned in noise"
-    if (differing := _part(apart, places, by)) is None:
-        return f"not measured: {name} was counted down to {places.levels[apart.depth - 1]}, and would have drowned further down"
-    axis = _Sum.of(asked, chosen[0], domain)
-    return _tabulated(asked, plan, {places.attribute: by, chosen[0]: axis}, *_crossed(rows, differing, axis))
+    chosen = tuple(sorted(j for j in asked.all if j != places.attribute and domain.sizes[j] > 1))
+    found, by, name = joined(measured, None), _Sum.of(asked, places.attribute, domain), BY.join(names_of(places, chosen))
+    if chosen and chosen not in found.contrasts:
+        why = "was not counted by place, where it would have drowned in noise"
+        return f"not measured: {name} {why if len(chosen) == 1 else 'was not counted by place, since no analysis asked for it'}"
+    parts_ = {part: _part(found.of(part), places, by) for part in parts(chosen)}
+    if any(part is None for part in parts_.values()):
+        reached = places.levels[found.of(chosen).depth - 1]
+        return f"not measured: {name} was counted down to {reached}, and would have drowned further down"
+    axes = {j: _Sum.of(asked, j, domain) for j in chosen}
+    numbers = _crossed({of: part for of, part in parts_.items() if part is not None}, axes)
+    return _tabulated(domain, asked, plan, {places.attribute: by, **axes}, *numbers)
 
 
-def _crossed(rows: _Part, apart: _Part, axis: _Sum) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+def _crossed(found: dict[Of, _Part], axes: dict[int, _Sum]) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Estimate, variance and covariance with the whole, places × sums of categories; and the whole's variance."""
-    size = axis.rows.shape[1]
-    whole = axis.rows.sum(axis=0)
-    even, all_even = axis.rows.sum(axis=1) / size, float(whole.sum()) / size
-    own = (axis.rows**2).sum(axis=1) - size * even**2
-    beside = axis.rows @ whole - size * even * all_even
-    value = apart.value @ axis.rows.T + rows.value * even
-    variance = np.outer(apart.sums.variance, own) + np.outer(rows.sums.variance, even**2)
-    cross = np.outer(apart.sums.cross, beside) + np.outer(rows.sums.cross, even * all_even)
-    both = apart.sums.whole * float(whole @ whole - size * all_even**2) + rows.sums.whole * all_even**2
+    value, variance, cross, both = np.zeros(1), np.zeros(1), np.zeros(1), 0.0
+    for of, part in found.items():
+        sums = {j: _Along.of(axis, j in of) for j, axis in axes.items()}
+        shape = [len(part.value), *(len(axes[j].rows[0]) for j in of)]
+        value = value + _spread(part.value.reshape(shape), of, sums)
+        variance = variance + _outer(part.sums.variance, [each.own for each in sums.values()])
+        cross = cross + _outer(part.sums.cross, [each.beside for each in sums.values()])
+        both += part.sums.whole * math.prod(each.whole for each in sums.values())
     return value, variance, cross, both
 
 
+@dataclass(frozen=True)
+class _Along:
+    """Sums along an axis, of a part that has it or is spread evenly over it: weights, and u·v with themselves and the whole."""
+
+    rows: np.ndarray
+    own: np.ndarray
+    beside: np.ndarray
+    whole: float
+
+    @classmethod
+    def of(cls, axis: _Sum, inside: bool) -> _Along:
+        size, all_ = axis.rows.shape[1], axis.rows.sum(axis=0)
+        even, all_even = axis.rows.sum(axis=1) / size, float(all_.sum()) / size
+        if not inside:
+            return cls(even[:, None], even**2, even * all_even, all_even**2)
+        own, beside = (axis.rows**2).sum(axis=1) - size * even**2, axis.rows @ all_ - size * even * all_even
+        return cls(axis.rows, own, beside, float(all_ @ all_) - size * all_even**2)
+
+
+def _spread(value: np.ndarray, of: Of, sums: dict[int, _Along]) -> np.ndarray:
+    """A part's sums, places first, then an axis for every attribute in order."""
+    for place, (j, along) in enumerate(sums.items(), start=1):
+        value = value if j in of else np.expand_dims(value, place)
+        value = np.moveaxis(np.tensordot(value, along.rows, (place, 1)), -1, place)
+    return value
+
+
+def _outer(first: np.ndarray, others: list[np.ndarray]) -> np.ndarray:
+    return reduce(np.multiply.outer, others, first)
+
+
 def _tabulated(
+    domain: Domain,
     asked: Asked,
     plan: Plan,
     axes: dict[int, _Sum],
@@ -151,5 +182,17 @@ def _tabulated(
     cells, variances, crosses = (each.reshape(shape).transpose(order).ravel() for each in (value, variance, cross))
     nothing = np.zeros(1, dtype=np.int64)
     group = tuple(axes[j].classes if j in axes else nothing for j in asked.attributes)
-    possible = np.ones(value.size, dtype=bool)
-    return Tabulated(group, cells, variances, crosses, float(value.sum()), whole, possible, standard_errors(plan))
+    there = _possible(domain, axes).transpose(order).ravel()
+    cells, variances, crosses = (np.where(there, each, 0.0) for each in (cells, variances, crosses))
+    return Tabulated(group, cells, variances, crosses, float(value.sum()), whole, there, standard_errors(plan))
+
+
+def _possible(domain: Domain, axes: dict[int, _Sum]) -> np.ndarray:
+    """One axis each: the sums of which some cell has an allowed completion. Others are nought, whatever was measured."""
+    there = possible_cells(domain, tuple(axes))
+    for place, axis in enumerate(axes.values()):
+        cells, inside = np.moveaxis(there, place, 0), axis.classes >= 0
+        sums = np.zeros((axis.number, *cells.shape[1:]), dtype=bool)
+        np.logical_or.at(sums, axis.classes[inside], cells[inside])
+        there = np.moveaxis(sums, 0, place)
+    return there

@@ -13,7 +13,7 @@ from steps_engine.accounting.mechanisms import length_of
 from steps_engine.domain.columns import columns_of
 from steps_engine.domain.places import Places, places_of
 from steps_engine.domain.records import codes_of
-from steps_engine.inference.place_tables import depths, is_of_places
+from steps_engine.inference.place_tables import BY, depths, is_of_places, names_of
 from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import against
 from steps_engine.methods.margins import apart
@@ -68,7 +68,8 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         text=f"The places of {places.name} were counted at every level, and levels joined by least squares, so that they add "
         "up from the finest to all. Of all places together every attribute and pairs of attributes were measured; an attribute "
         "was counted by place down to the finest level at which it does not drown in noise, and below it places have the "
-        "shares of the place that they lie in. Rows agree with all of it.",
+        "shares of the place that they lie in. Two attributes were counted by place together where an analysis asked for it. "
+        "Rows agree with all of it.",
         caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "
         "how many categories an attribute has. All of it without places.",
         network=of_pairs.network(measured.nation, measured.of_nation),
@@ -102,13 +103,13 @@ def _levels(measured: Measured, found: Joined, sets: list[np.ndarray], factor: f
     places, deepest = measured.places, depths(measured.tables)
     shown = []
     for level in range(1, places.finest + 1):
-        counted = tuple(places.domain.names[j] for j in places.others if deepest.get(j, 0) >= level)
+        counted = tuple(BY.join(names_of(places, of)) for of, depth in deepest.items() if of and depth >= level)
         error = np.sqrt(found.rows.variance[level])
         finest = (places.at(level)[codes[:, places.attribute]] for codes in sets)
         synthetic = np.mean([np.bincount(lies, minlength=places.sizes[level]) for lies in finest], axis=0)
-        above = places.geography.labels[level - 2] if level > 1 else ("",)
+        above = places.labels[level - 2] if level > 1 else ("",)
         parents = tuple(above[k] for k in places.within(level, level - 1).tolist())
-        labels = places.geography.labels[level - 1]
+        labels = places.labels[level - 1]
         values = found.rows.value[level][:, 0]
         shown.append(LevelView(places.levels[level - 1], labels, parents, values, error, factor * error, synthetic, counted))
     return shown
@@ -141,7 +142,7 @@ def _strengths(measured: Measured, found: Joined) -> dict[Two, float | None]:
     places, strengths = measured.places, dict[Two, float | None]()
     level = _told(places)
     rows = found.rows.value[level][:, 0]
-    for j, levels in ((j, levels) for j, levels in found.contrasts.items() if levels.depth >= level):
+    for (j,), levels in ((of, levels) for of, levels in found.contrasts.items() if len(of) == 1 and levels.depth >= level):
         table = levels.value[level] + (rows / levels.value[level].shape[1])[:, None]
         apart = levels.value[level] - levels.value[level].mean(axis=0)
         variance, of = float(levels.variance[level].mean()), (min(j, places.attribute), max(j, places.attribute))
@@ -160,10 +161,9 @@ def table_counts(domain: Domain, plan: Plan, tables: Tables, number: int) -> pd.
         return of_pairs.table_counts(places.nation, measured.nation.margins.plan, own, number)
     frame = tables["consistent-counts"].to_pandas()
     table = measured.tables[number - nation - 1]
-    named = () if table.attribute is None else (table.attribute,)
-    mine = frame[(frame["level"] == table.level) & (frame["attributes"].map(tuple) == named)].reset_index(drop=True)
-    labels = np.array(places.geography.labels[table.level - 1], dtype=object)
+    mine = frame[(frame["level"] == table.level) & (frame["attributes"].map(tuple) == table.of)].reset_index(drop=True)
+    labels = np.array(places.labels[table.level - 1], dtype=object)
     found = pd.DataFrame({places.levels[table.level - 1]: labels[mine["place"].to_numpy(dtype=np.int64)]})
-    if table.attribute is not None:
-        found[domain.names[table.attribute]] = mine["categories"].map(lambda each: each[0])
+    for axis, name in enumerate(names_of(places, table.of)):
+        found[name] = [each[axis] for each in mine["categories"]]
     return found.assign(estimate=mine["estimate"], standard_error=mine["standard_error"])

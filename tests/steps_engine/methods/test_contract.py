@@ -20,7 +20,7 @@ from steps_engine.domain.records import codes_of
 from steps_engine.methods.registry import METHODS, register
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.shapes import PLACED, SHAPES, allowed_cells, counted, release
+from tests.steps_engine.shapes import PLACED, RULED, SHAPES, allowed_cells, counted, release
 from tests.toys.margins_method import MARGINS
 
 OPTIONS = {
@@ -42,7 +42,9 @@ OPTIONS = {
 
 def shapes_of(name: str) -> dict[str, Domain]:
     """Places need places; other methods take them for plain categories."""
-    return {"places": PLACED} if name.startswith("places") else {**SHAPES, **({"places": PLACED} if name == "auto" else {})}
+    if name.startswith("places"):
+        return {"places": PLACED, **({"places under rules": RULED} if name == "places" else {})}
+    return {**SHAPES, **({"places": PLACED} if name == "auto" else {"places under rules": RULED} if name == "pairs" else {})}
 
 
 MEASURES = {"pure": {}, "zcdp": {"delta": Decimal("1e-9")}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,13 +10,16 @@ import numpy as np
 import pytest
 
 from schemas.plan import Plan
+from schemas.spec.analyses import TableAnalysis
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.domain.counting import Counts
-from steps_engine.inference.place_tables import is_of_places
+from steps_engine.domain.places import Places
+from steps_engine.inference.place_tables import PlaceTable, is_of_places
+from steps_engine.methods.places import measure as places_measure
 from steps_engine.methods.planning import make_plan
 from tests.steps_engine.methods.pairs.test_audit import loss_of, lost
-from tests.steps_engine.shapes import PLACED, release
+from tests.steps_engine.shapes import PLACED, RULED, release
 from tests.zcdp_audit import breaks, keeps
 from tests.zcdp_witness import Met, met
 
@@ -29,11 +33,15 @@ HERE, ELSEWHERE = (0, 0, 1, 0), (1, 5, 2, 0)  # another region, another category
 
 def of(rows: int) -> Domain:
     unit = PLACED.unit.model_copy(update={"rows_per_person": rows})
-    return PLACED.model_copy(update={"unit": unit, "expected_rows": 3000})
+    return PLACED.model_copy(update={"unit": unit, "expected_rows": 30_000})
 
 
-def planned(domain: Domain, measure: str, neighbours: str = "add_remove", **sets) -> Plan:
-    return make_plan(release(domain, method_spec("places", sets=sets), "1", neighbours=neighbours, **MEASURES[measure]))
+TOGETHER = (TableAnalysis(table=("county", "x0", "x2")),)
+
+
+def planned(domain: Domain, measure: str, neighbours: str = "add_remove", analyses: tuple = (), **sets) -> Plan:
+    asked = release(domain, method_spec("places", sets=sets), "1", neighbours=neighbours, **MEASURES[measure])
+    return make_plan(asked.model_copy(update={"spec": asked.spec.model_copy(update={"analyses": analyses})}))
 
 
 def neighbours_of(plan: Plan) -> tuple[Counts, Counts]:
@@ -57,7 +65,7 @@ def of_places(found: list[Met]) -> list[Met]:
 
 @both_neighbours
 @one_row_or_three
-@pytest.mark.parametrize("sets", [{}, {"count": 2}], ids=["one", "two sets"])
+@pytest.mark.parametrize("sets", [{}, {"count": 2}, {"analyses": TOGETHER}], ids=["one", "two sets", "two attributes by place"])
 def test_in_epsilon_no_outcome_loses_more_than_is_charged(neighbours, rows, sets):
     domain = of(rows)
     plan = planned(domain, "pure", neighbours, **sets)
@@ -70,12 +78,75 @@ def test_in_epsilon_no_outcome_loses_more_than_is_charged(neighbours, rows, sets
 
 @both_neighbours
 @one_row_or_three
-def test_in_rho_all_draws_together_keep_what_is_charged(neighbours, rows):
+@pytest.mark.parametrize("analyses", [(), TOGETHER], ids=["plain", "two attributes by place"])
+def test_in_rho_all_draws_together_keep_what_is_charged(neighbours, rows, analyses):
     domain = of(rows)
-    plan = planned(domain, "zcdp", neighbours)
+    plan = planned(domain, "zcdp", neighbours, analyses)
     found = met(domain, plan, *neighbours_of(plan), 0)
     assert len(of_places(found)) == sum(map(is_of_places, plan.draws))
     assert keeps(evidence(found), Fraction(plan.cost))
+
+
+# --- a person whose place is not known, or in which rules allow few: all cells get noise, whatever rules say of them
+
+UNKNOWN, RARE = (0, 6, 1, 0), (0, 1, 2, 0)  # in no place that is known; in a tract that has one category of x2
+
+
+def of_rules(rows: int = 1) -> Domain:
+    unit = RULED.unit.model_copy(update={"rows_per_person": rows})
+    return RULED.model_copy(update={"unit": unit, "expected_rows": 3000})
+
+
+def ruled_neighbours(plan: Plan, cell: tuple[int, ...]) -> tuple[Counts, Counts]:
+    others = np.array([(0, 0, 1, 0), (1, 4, 1, 0), cell, (1, 5, 0, 0)])
+    number, left = plan.rows_per_person, plan.rows_per_person if plan.neighbours == "substitute" else 0
+    return Counts(others, np.array([900, 700, number, 0])), Counts(others, np.array([900, 700, 0, left]))
+
+
+@every_measure
+@both_neighbours
+@one_row_or_three
+@pytest.mark.parametrize("cell", [UNKNOWN, RARE], ids=["not known", "ruled"])
+def test_places_not_known_and_places_under_rules_lose_no_more_than_is_charged(measure, neighbours, rows, cell):
+    domain = of_rules(rows)
+    plan = planned(domain, measure, neighbours)
+    found = met(domain, plan, *ruled_neighbours(plan, cell), 0)
+    if measure == "pure":
+        assert lost(found) <= float(plan.cost) * (1 + 1e-12)
+        assert all(sum(map(loss_of, each.evidence)) == pytest.approx(float(each.draw.cost)) for each in of_places(found))
+    else:
+        assert keeps(evidence(found), Fraction(plan.cost))
+
+
+def met_with(monkeypatch, changed: Callable[[Places, PlaceTable, np.ndarray], np.ndarray], measure: str) -> list[Met]:
+    """Tables of places counted in another way, of a person whose place is not known."""
+    exact = places_measure.exact_table
+    counted = lambda places, table, counts: changed(places, table, exact(places, table, counts))  # noqa: E731
+    monkeypatch.setattr(places_measure, "exact_table", counted)
+    plan = planned(of_rules(), measure)
+    return met(of_rules(), plan, *ruled_neighbours(plan, UNKNOWN), 0)
+
+
+@every_measure
+def test_control_whoever_is_nowhere_counted_everywhere_is_caught(measure, monkeypatch):
+    everywhere = lambda places, table, exact: np.concatenate([exact[:-1] + exact[-1:], exact[-1:]])  # noqa: E731
+    found, plan = met_with(monkeypatch, everywhere, measure), planned(of_rules(), measure)
+    if measure == "pure":
+        assert lost(found) > float(plan.cost) * 1.2
+    else:
+        assert breaks(evidence(found), Fraction(plan.cost), deltas=(1e-9, 1e-6))
+
+
+def test_control_noughts_by_what_is_counted_in_place_of_what_rules_say_are_caught(monkeypatch):
+    """A cell without noise wherever nobody was found tells that nobody is there."""
+    noised = places_measure._noised
+    silent = lambda places, table, counts, randomness: np.where(  # noqa: E731
+        places_measure.exact_table(places, table, counts) == 0, 0, noised(places, table, counts, randomness)
+    )
+    monkeypatch.setattr(places_measure, "_noised", silent)
+    plan = planned(of_rules(), "pure")
+    with pytest.raises(AssertionError, match="a number is published without noise"):
+        met(of_rules(), plan, *ruled_neighbours(plan, UNKNOWN), 0)
 
 
 # --- controls
@@ -111,6 +182,19 @@ def test_control_attributes_by_place_at_one_price_for_all_are_caught(measure):
     plan = planned(domain, measure)
     trees = {draw.tree for draw in plan.draws if is_of_places(draw)} - {"tract"}
     found = met(domain, with_less_noise(plan, dict.fromkeys(trees, 4 * len(trees))), *neighbours_of(plan), 0)
+    if measure == "pure":
+        assert lost(found) > float(plan.cost) * 1.2
+    else:
+        assert breaks(evidence(found), Fraction(plan.cost), deltas=(1e-9, 1e-6))
+
+
+@every_measure
+def test_control_two_attributes_by_place_drawn_as_if_each_of_both_had_paid_are_caught(measure):
+    """A table by two attributes reads the records once more, whatever is known of each of them."""
+    domain = of(1)
+    plan = planned(domain, measure, analyses=TOGETHER)
+    found = met(domain, with_less_noise(plan, {"tract × x0 × x2": 8}), *neighbours_of(plan), 0)
+    assert any(each.draw.tree == "tract × x0 × x2" for each in met(domain, plan, *neighbours_of(plan), 0))
     if measure == "pure":
         assert lost(found) > float(plan.cost) * 1.2
     else:

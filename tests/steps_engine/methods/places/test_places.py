@@ -12,6 +12,7 @@ import pytest
 from schemas.errors import SpecError
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.domain import Domain
+from schemas.spec.geography import Geography
 from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.accounting.composition import ways_of
@@ -20,8 +21,10 @@ from steps_engine.domain.columns import column_of
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.places import places_of
 from steps_engine.domain.records import codes_of
-from steps_engine.inference.place_tables import depths, is_of_places, place_tables
+from steps_engine.domain.rules import breaking
+from steps_engine.inference.place_tables import depths, is_of_places, of_tree, place_tables
 from steps_engine.methods.places.estimate import joined, shares_by_place
+from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.places.shares import depth, least_error
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.planning import make_plan
@@ -29,13 +32,14 @@ from steps_engine.methods.registry import method_named
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.noise import SeededRandomness
+from tasks.verify.analyses import planned_problems
 
 COUNTIES, TRACTS = 12, 96
 MEASURES = {"pure": {"epsilon": Decimal(1)}, "zcdp": {"rho": Decimal("0.02"), "delta": Decimal("1e-9")}}
 every_measure = pytest.mark.parametrize("measure", MEASURES)
 
 
-def country(rows: int = 20_000, shares: object = "equal", rules: tuple = ()) -> Domain:
+def country(rows: int = 20_000, shares: object = "equal", rules: tuple = (), missing: str = "forbid") -> Domain:
     county = [t * COUNTIES // TRACTS for t in range(TRACTS)]
     table = tuple((f"r{c // 4}", f"c{c}", f"t{t}") for t, c in enumerate(county))
     geography = {"levels": ("region", "county", "tract"), "table": table, "shares": shares}
@@ -43,7 +47,7 @@ def country(rows: int = 20_000, shares: object = "equal", rules: tuple = ()) -> 
     attributes = [
         {"name": name, "kind": "categorical", "categories": tuple(f"{name}{k}" for k in range(n))} for name, n in others
     ]
-    attributes.insert(1, {"name": "tract", "kind": "categorical", "geography": geography})
+    attributes.insert(1, {"name": "tract", "kind": "categorical", "geography": geography, "missing": missing})
     known = {"name": "country", "population": "people", "expected_rows": rows, "attributes": tuple(attributes), "rules": rules}
     return Domain.model_validate(known)
 
@@ -72,11 +76,11 @@ def made(
     return run(asked(of or country(), measure, **more), counts, SeededRandomness(("places", str(seed))))
 
 
-def exact(codes: np.ndarray, level: int, attribute: int | None = None) -> np.ndarray:
+def exact(codes: np.ndarray, level: int, *of: int) -> np.ndarray:
     places = places_of(country())
-    size = 1 if attribute is None else places.domain.sizes[attribute]
-    cell = places.at(level)[codes[:, 1]] * size + (0 if attribute is None else codes[:, attribute])
-    return np.bincount(cell, minlength=places.sizes[level] * size)
+    sizes = [places.sizes[level], *(places.domain.sizes[j] for j in of)]
+    cell = np.ravel_multi_index((places.at(level)[codes[:, 1]], *(codes[:, j] for j in of)), sizes)
+    return np.bincount(cell, minlength=int(np.prod(sizes)))
 
 
 # --- before data
@@ -95,9 +99,9 @@ def test_what_is_charged_is_what_all_levels_and_tables_cost_together(measure, se
 def test_a_table_that_drowns_in_a_tract_is_measured_in_its_county():
     """With ten times the rows it does not drown; with few rows and hardly any budget all of it does."""
     deepest = lambda rows, **p: depths(place_tables(*_planned(rows, **p)))  # noqa: E731
-    assert deepest(20_000) == {None: 3, 0: 3, 2: 2, 3: 2}
-    assert deepest(200_000) == {None: 3, 0: 3, 2: 3, 3: 3}
-    assert deepest(2_000, rho=Decimal("0.0001")) == {None: 3}
+    assert deepest(20_000) == {(): 3, (0,): 3, (2,): 2, (3,): 2}
+    assert deepest(200_000) == {(): 3, (0,): 3, (2,): 3, (3,): 3}
+    assert deepest(2_000, rho=Decimal("0.0001")) == {(): 3}
 
 
 def _planned(rows: int, **privacy):
@@ -131,10 +135,19 @@ def test_least_error_is_for_the_levels_that_analyses_name(named):
 
 
 def test_shares_of_least_error_sum_to_one_and_leave_no_level_out():
-    for named in ([1], [2], [3], [1, 3], [1, 2, 3]):
+    for named in ([], [1], [2], [3], [1, 3], [1, 2, 3]):
         for measure in MEASURES:
             shares = least_error((1, 10, 300, 10_000), named, measure)
             assert sum(shares) == 1 and min(shares) >= Fraction(1, 20)
+
+
+def test_naming_a_level_does_not_starve_the_others():
+    """Where nothing is said, and no level named, most goes to the finest places; with a level named, half and half or so."""
+    assert Geography.model_fields["shares"].default == "least_error"
+    sizes = (1, 10, 300, 10_000)
+    assert [least_error(sizes, named, "zcdp")[2] > Fraction(3, 4) for named in ([], [3], [2])] == [True, True, False]
+    county = least_error(sizes, [2], "zcdp")
+    assert county[1] > Fraction(1, 2) and county[2] >= Fraction(1, 5)
 
 
 def test_levels_that_analyses_name_are_measured_and_told():
@@ -146,12 +159,28 @@ def test_levels_that_analyses_name_are_measured_and_told():
     plan = make_plan(asked(country(), analyses=analyses))
     assert [each.measured for each in plan.analyses] == [True, True, True]
     assert [each.expected_width is not None for each in plan.analyses] == [True] * 3
-    assert depths(place_tables(places_of(country()), plan))[3] == 3
+    assert depths(place_tables(places_of(country()), plan))[3,] == 3
 
 
-def test_a_table_of_two_attributes_by_place_is_not_measured():
-    plan = make_plan(asked(country(), analyses=(TableAnalysis(table=("sex", "age", "county")),)))
-    assert not plan.analyses[0].measured
+def test_a_table_of_two_attributes_by_place_is_measured_where_an_analysis_asks_for_it():
+    """And paid for: at every level down to the one that is named, beside each of both by place and both in the nation."""
+    plan = make_plan(asked(country(), analyses=(TableAnalysis(table=("county", "sex", "age")),)))
+    (analysis,) = plan.analyses
+    assert analysis.measured and analysis.expected_width is not None and analysis.share > Fraction(1, 10)
+    assert depths(place_tables(places_of(country()), plan)) == {(): 3, (0,): 3, (2,): 2, (3,): 2, (0, 2): 2}
+    assert {draw.layer for draw in plan.draws if draw.tree == "tract × sex × age"} == {1, 2}
+    assert ways_of(plan.draws).dearest == Fraction(plan.cost) == sum(draw.cost for draw in plan.draws)
+    assert not any("tract × sex × age" in (draw.tree or "") for draw in make_plan(asked(country())).draws)
+    three = make_plan(asked(country(), analyses=(TableAnalysis(table=("region", "sex", "age", "work")),)))
+    assert not three.analyses[0].measured and all(len(of) < 3 for draw in three.draws for of in draw.tables)
+
+
+@pytest.mark.parametrize(
+    "tree", ["tract × age × sex", "tract × sex × sex", "sex × age", "tract × sex × age × work", "tract × x", None]
+)
+def test_a_tree_that_is_no_table_of_places_is_not_taken_for_one(tree):
+    assert of_tree(places_of(country()), tree) is None
+    assert of_tree(places_of(country()), "tract × sex × age") == (0, 2)
 
 
 def test_a_model_with_a_level_needs_its_tables_by_place_and_those_of_the_nation():
@@ -166,13 +195,28 @@ def test_a_model_with_a_level_needs_its_tables_by_place_and_those_of_the_nation(
 
 REFUSED = {
     "no geography": (lambda: asked(_flat(country())), "needs an attribute with a geography"),
-    "a rule with a place": (
-        lambda: asked(country(rules=({"never": {"tract": "t1", "sex": "sex0"}},))),
-        "a rule names tract",
+    "a rule that compares places": (lambda: asked(_born_somewhere()), "a rule compares tract with another attribute"),
+    "a place that rules empty": (
+        lambda: asked(country(rules=({"never": {"tract": "t1", "sex": "sex0"}}, {"never": {"county": "c0", "sex": "sex1"}}))),
+        "rules leave nobody in tract 't1'. Leave its line out",
+    ),
+    "nobody anywhere": (
+        lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}},))),
+        "rules leave work = work2 in no tract at all. Say that in a rule of its own",
     ),
     "a level of another method": (
         lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county", "age")),)),
         "an analysis names county, a level of places, which decomposition: pairs does not measure",
+    ),
+    "a level that cannot be known so well": (
+        lambda: asked(
+            country(), analyses=(TableAnalysis(table=("county", "age"), within=Fraction(1, 300)),), rho=Decimal("1e-5")
+        ),
+        "ρ = 0.[0-9]+ would do",
+    ),
+    "two attributes by place that drown": (
+        lambda: asked(country(), analyses=(TableAnalysis(table=("tract", "age", "work")),), rho=Decimal("0.001")),
+        "its intervals would be wider than the average cell is large. ρ = [0-9.]+ would do",
     ),
     "a level that is none": (lambda: asked(country(), analyses=(TableAnalysis(table=("country",)),)), "did you mean"),
 }
@@ -181,6 +225,13 @@ REFUSED = {
 def _flat(of: Domain) -> Domain:
     plain = tuple(each.model_copy(update={"geography": None}) if each.name == "tract" else each for each in of.attributes)
     return of.model_copy(update={"attributes": plain})
+
+
+def _born_somewhere() -> Domain:
+    of = country()
+    born = {"name": "born", "kind": "categorical", "categories": of.attributes[1].categories}
+    said = {"name": "d", "population": "p", "attributes": (*of.attributes, born), "rules": ({"always": "born == tract"},)}
+    return Domain.model_validate(said)
 
 
 @pytest.mark.parametrize(("release", "told"), REFUSED.values(), ids=REFUSED)
@@ -253,7 +304,10 @@ def test_intervals_hold_the_truth_at_every_level(measure):
                     of, found.plan, found.tables, Asked((1,) if attribute is None else (1, attribute), {}, classes)
                 )
                 if isinstance(told, Tabulated):
-                    inside = np.abs(told.estimate - exact(codes, level, attribute)) <= told.half
+                    inside = (
+                        np.abs(told.estimate - exact(codes, level, *((attribute,) if attribute is not None else ())))
+                        <= told.half
+                    )
                     held.setdefault((level, attribute is None), []).append(inside)
     assert held.keys() >= {(1, True), (2, True), (3, True), (1, False), (2, False)} and counts.count.sum() == len(codes)
     for key, each in held.items():
@@ -292,20 +346,163 @@ def test_small_places_borrow_from_the_place_above_them():
     told = joined(measured, 0)
     there = [np.maximum(each[:, 0], 0) for each in told.rows.value]
     nation = np.bincount(codes[:, 0], minlength=2) / len(codes)
-    shares = shares_by_place(places, told.contrasts[0], there, nation, 3, None)
-    noisy = told.contrasts[0].value[3] / np.maximum(there[3], 1)[:, None] + 0.5
+    shares = shares_by_place(places, told, (0,), there, nation, 3, None)
+    noisy = told.contrasts[0,].value[3] / np.maximum(there[3], 1)[:, None] + 0.5
     small = exact(codes, 3) < 100
     above = shares[1][places.within(3, 2)]
     assert np.abs(shares[2] - above)[small].mean() < 0.5 * np.abs(noisy - above)[small].mean()
     true = codes[codes[:, 1] == 0, 0]
     assert abs(shares[2][0, 0] - (true == 0).mean()) < 0.05 < abs(above[1, 0] - shares[2][0, 0])
-    below = shares_by_place(places, told.contrasts[2], there, np.bincount(codes[:, 2], minlength=4) / len(codes), 3, None)
+    below = shares_by_place(places, told, (2,), there, np.bincount(codes[:, 2], minlength=4) / len(codes), 3, None)
     assert np.array_equal(below[2], below[1][places.within(3, 2)])  # age was not counted in tracts
 
 
 def test_an_empty_country_is_noise_on_zeros():
     found = made(codes=np.zeros((0, 4), dtype=int))
     assert found.method.check(country(), found.plan, found.tables).findings == () and len(found.records[0]) < 500
+
+
+# --- two attributes by place
+
+TOGETHER = (TableAnalysis(table=("county", "age", "work")),)
+
+
+def otherwise(rows: int = 20_000) -> np.ndarray:
+    """In every second county work falls with age."""
+    codes = people(rows)
+    falls = codes[:, 1] * COUNTIES // TRACTS % 2 == 1
+    codes[falls, 3] = 5 - codes[falls, 3]
+    return codes
+
+
+@every_measure
+def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure):
+    """And their sums are the tables by one attribute, of counties and of regions."""
+    codes, of, apart = otherwise(), country(), dict[str, list[np.ndarray]]()
+    counts, places = count_codes(codes), places_of(of)
+    county, region = ({1: tuple(places.at(level).tolist())} for level in (2, 1))
+    for seed in range(12):
+        found = measured_only(asked(of, measure, analyses=TOGETHER), counts, SeededRandomness(("two", str(seed))))
+        ask = lambda *table, found=found, **more: found.method.tabulate(of, found.plan, found.tables, Asked(table, **more))  # noqa: E731
+        for name, level, classes in (("county", 2, county), ("region", 1, region)):
+            both, one = ask(1, 2, 3, kept={}, classes=classes), ask(1, 2, kept={}, classes=classes)
+            assert np.allclose(both.estimate.reshape(-1, 4, 6).sum(axis=2).ravel(), one.estimate)
+            turned = ask(3, 2, 1, kept={}, classes=classes)
+            assert np.allclose(both.variance.reshape(-1, 4, 6), turned.variance.reshape(6, 4, -1).T)
+            some = ask(1, 2, kept={3: (0, 4)}, classes=classes)
+            assert np.allclose(some.estimate, both.estimate.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel())
+            true = exact(codes, level, 2, 3)
+            wanted = {"both": (both, true), "one": (one, exact(codes, level, 2))}
+            wanted["some"] = some, true.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel()
+            for which, (told, truth) in wanted.items():
+                apart.setdefault(f"{which} by {name}", []).append((told.estimate - truth) / np.sqrt(told.variance))
+    for which, each in apart.items():
+        spread = np.concatenate(each).std()
+        assert abs(spread - 1) < 4 / np.sqrt(2 * len(np.concatenate(each)) / 4), (which, spread)
+
+
+def test_rows_follow_what_two_attributes_have_in_common_in_a_place():
+    codes = otherwise()
+    with_it, without = (
+        codes_of(made(codes=codes, analyses=analyses, seed="two", rho=Decimal(1)).records[0], country())
+        for analyses in (TOGETHER, TOGETHER[:0])
+    )
+    true = exact(codes, 2, 2, 3)
+    far, near = (np.abs(exact(each, 2, 2, 3) - true).sum() / len(codes) for each in (without, with_it))
+    assert near < 0.12 and far > 3 * near, (near, far)
+
+
+@pytest.mark.parametrize("sets", [{}, {"count": 2, "budget": "shared"}, {"count": 2}], ids=["one", "shared", "split"])
+def test_two_attributes_by_place_under_rules_are_checked_shown_and_told(sets):
+    of = country(rules=RULES, missing="category")
+    found = made(of=of, codes=keeping(of, people()), analyses=TOGETHER, sets=sets)
+    assert found.method.check(of, found.plan, found.tables).findings == ()
+    assert all(len(keeping(of, codes_of(records, of))) == len(records) for records in found.records)
+    shown = found.method.view(of, found.plan, found.tables)
+    assert [("age × work" in level.counted) for level in shown.levels] == [True, True, False]
+    measured = read_measured(of, found.plan, found.tables)
+    behind = next(n for n, table in enumerate(measured.tables, start=1) if (table.of, table.level) == ((2, 3), 2))
+    frame = found.method.counts(of, found.plan, found.tables, 3 + len(measured.nation.tables) + behind)
+    assert list(frame.columns) == ["county", "age", "work", "estimate", "standard_error"] and len(frame) == 13 * 24
+    forbidden = frame[(frame["county"] == "c1") & (frame["age"] == 0)]
+    assert len(forbidden) == 6 and not forbidden["estimate"].any() and frame["estimate"].any()
+    assert list(planned_problems(found.plan, of)) == []
+    less = tuple(draw for draw in found.plan.draws if draw.tree != "tract × age × work")
+    told = list(planned_problems(found.plan.model_copy(update={"draws": less}), of))
+    assert told == ["analysis 'county × age × work': the table of age, work, county is not measured, and the plan says it is"]
+
+
+# --- rules that name places, and places that are not known
+
+RULES = (
+    {"never": {"tract": ("t0", "t1"), "work": ("work4", "work5")}},
+    {"never": {"county": "c1", "age": "age0"}},
+    {"never": {"region": "r2", "sex": "sex1", "work": "work0"}},
+)
+
+
+def keeping(of: Domain, codes: np.ndarray) -> np.ndarray:
+    """The records without those that break a rule."""
+    return codes[~np.any([breaking(zero, codes) for zero in of.zeros], axis=0)]
+
+
+@every_measure
+def test_rows_keep_rules_of_places_and_every_place_keeps_its_rows(measure):
+    of, free = country(rules=RULES), country()
+    codes = keeping(of, people())
+    found, without = (made(measure, each, codes) for each in (of, free))
+    drawn, loose = (codes_of(each.records[0], of) for each in (found, without))
+    assert len(keeping(of, loose)) < len(loose)  # rows without the rules break them
+    assert len(keeping(of, drawn)) == len(drawn)
+    rows = joined(read_measured(of, found.plan, found.tables), 0).rows
+    assert np.abs(exact(drawn, 2) - np.maximum(rows.value[2][:, 0], 0)).sum() <= COUNTIES
+    for attribute in (0, 2, 3):
+        apart = [np.abs(exact(each, 1, attribute) - exact(codes, 1, attribute)).sum() for each in (drawn, loose)]
+        assert apart[0] < 1.2 * apart[1] + 0.01 * len(codes)
+    assert found.plan.draws == without.plan.draws  # rules of places change no draw
+
+
+def test_cells_that_rules_of_places_forbid_are_nought_wherever_they_are_told():
+    of = country(rules=RULES)
+    found = made(of=of, codes=keeping(of, people()))
+    county = {1: tuple(places_of(of).at(2).tolist())}
+    told = found.method.tabulate(of, found.plan, found.tables, Asked((1, 2), {}, county))
+    forbidden = 1 * 4 + 0
+    assert np.flatnonzero(~told.possible).tolist() == [forbidden]
+    assert told.estimate[forbidden] == told.half[forbidden] == 0 < told.half[0]
+    frame = found.tables["consistent-counts"].to_pandas()
+    mine = frame[(frame["level"] == 2) & (frame["attributes"].map(tuple) == (2,))]
+    assert np.allclose(mine["estimate"], told.estimate) and np.allclose(mine["standard_error"] ** 2, told.variance)
+    assert found.method.check(of, found.plan, found.tables).findings == ()
+
+
+def test_who_finds_nobody_to_change_places_with_becomes_like_somebody_else():
+    """Everybody is in one place, where half of them may not be; then all of them."""
+    of = country(rules=({"never": {"tract": "t0", "sex": "sex0"}},))
+    codes = np.tile([1, 0, 2, 3], (100, 1))
+    codes[::2, 0] = 0
+    keep_rules(places_of(of), codes, SeededRandomness("half"))
+    assert (codes == [1, 0, 2, 3]).all()
+    codes[:, 0] = 0
+    keep_rules(places_of(of), codes, SeededRandomness("all"))
+    assert len(keeping(of, codes)) == 100 and (codes[:, 2:] == [2, 3]).all()
+
+
+def test_places_that_are_not_known_are_counted_at_every_level_as_one_place_more():
+    of, codes = country(missing="category"), people()
+    codes[::10, 1] = TRACTS
+    found = run(asked(of, rho=Decimal(100)), count_codes(codes), SeededRandomness("missing"))
+    rows = joined(read_measured(of, found.plan, found.tables), 0).rows
+    assert [len(each) for each in rows.value] == [1, 4, 13, 97]
+    assert all(abs(each[-1, 0] - 2_000) < 20 for each in rows.value[1:])
+    records = found.records[0].to_pandas()
+    assert abs(records["tract"].isna().sum() - 2_000) < 20
+    assert (records["tract"].isna() == records["county"].isna()).all() and (
+        records["region"].isna() == records["county"].isna()
+    ).all()
+    shown = found.method.view(of, found.plan, found.tables)
+    assert [level.labels[-1] for level in shown.levels] == ["(missing)"] * 3
+    assert found.method.check(of, found.plan, found.tables).findings == ()
 
 
 # --- what is published is checked
@@ -372,7 +569,7 @@ def test_noise_that_is_missing_is_found_and_sound_noise_is_not(measure):
 
 def _without_noise(found: Synthetic, of: Domain, codes: np.ndarray) -> dict[str, pa.Table]:
     noisy = found.tables["noisy-counts"]
-    exact_values = np.concatenate([exact(codes, t.level, t.attribute) for t in place_tables(places_of(of), found.plan)])
+    exact_values = np.concatenate([exact(codes, t.level, *t.of) for t in place_tables(places_of(of), found.plan)])
     values = noisy["noisy_1"].to_numpy().copy()
     values[-len(exact_values) :] = exact_values
     place = noisy.schema.get_field_index("noisy_1")
