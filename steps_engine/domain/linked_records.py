@@ -36,22 +36,25 @@ def members_of(domain: Domain, codes: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return home, np.repeat(np.tile(np.arange(counts.shape[1]), len(codes)), counts.ravel())
 
 
-def linked_tables(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table) -> dict[str, pa.Table]:
-    """Households and persons; `own` are the attributes of other members, by household, `home` the household's row of each."""
-    return {HOUSEHOLD: households_of(domain, rows), PERSON: _persons(domain, rows, home, own)}
+def linked_tables(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table, before: int = 0) -> dict[str, pa.Table]:
+    """Households and persons; `own` are the attributes of other members, by household, `home` the household's row of each.
+
+    Keys go on where those of so many households before them end.
+    """
+    return {HOUSEHOLD: households_of(domain, rows, before), PERSON: _persons(domain, rows, home, own, before)}
 
 
-def households_of(domain: Domain, rows: pa.Table) -> pa.Table:
+def households_of(domain: Domain, rows: pa.Table, before: int = 0) -> pa.Table:
     """Each with its key, 1, 2, …, and its own attributes."""
     schema = tables.households(domain)
-    key = pa.array(np.arange(1, len(rows) + 1))
+    key = pa.array(np.arange(1, len(rows) + 1) + before)
     return pa.Table.from_arrays([key, *(rows[name] for name in schema.names[1:])], schema=schema)
 
 
-def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table) -> pa.Table:
+def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table, before: int) -> pa.Table:
     person, schema = _person(domain), tables.persons(domain)
     place = np.arange(len(home)) - np.searchsorted(home, home) + 2
-    household = np.concatenate([np.arange(len(rows)), home]) + 1
+    household = np.concatenate([np.arange(len(rows)), home]) + 1 + before
     number = np.concatenate([np.ones(len(rows), dtype=np.int64), place])
     order = pa.array(np.lexsort((number, household)))
     columns = [pa.array(household).take(order), pa.array(number).take(order)]

@@ -72,6 +72,11 @@ def test_linked_tables_are_released_verified_and_asked(place):
     assert len(bundle.persons) == len(bundle.households) == 2 and "n_child" in bundle.frames[0]
     assert len(bundle.fit("age ~ relation + tenure")) == 6
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    more = ("sample", str(folder), "--rows", "300", "--sets", "1", "--where", "tenure=owned", "--out", str(place / "more"))
+    assert asked(place, *more)["of"] == "households"
+    household, person = (pq.read_table(place / f"more/{kind}-1.parquet").to_pandas() for kind in ("household", "person"))
+    assert set(household.tenure) == {"owned"} and set(person.household) == set(household.household) == set(range(1, 301))
+    assert "whole households are made" in asked(place, "sample", str(folder), "--where", "age=20..29", code=2)["error"]
     again = asked(place, "run", str(place / "release.yaml"))
     assert not again["charged"] and again["folder"] == released["folder"]
 

@@ -9,6 +9,8 @@ import pytest
 
 from schemas import tables as shapes
 from schemas.spec.domain import Domain
+from steps_engine.answers import sample
+from steps_engine.answers.sample import Sampling
 from steps_engine.domain.linked import joined, parted
 from steps_engine.domain.linked_records import link_problems, member_table, members_of
 from steps_engine.domain.records import codes_of
@@ -71,6 +73,22 @@ def test_sets_follow_from_what_was_drawn(of, made):
     drawn = Drawn(of, made.plan, made.tables["tree"], made.tables["noisy-counts"])
     again = drawn.link(made.method, made.tables["consistent-counts"], made.tables["synthetic-1"], 1)
     assert again["person"].equals(made.tables["person-1"]) and again["household"].equals(made.tables["household-1"])
+
+
+def test_more_households_have_their_persons_and_keys_that_go_on(of, made, monkeypatch):
+    """In blocks of any size, under a condition on households; the same seed makes the same ones."""
+    monkeypatch.setattr(sample, "BLOCK", 64)
+    tenure = {of.index("tenure"): (1,)}
+    asked = Sampling(of, made.plan, made.tables, tenure, 5)
+    blocks = list(asked.linked(1, 150))
+    assert len(blocks) > 1
+    rows, household, person = (pa.concat_tables(block[kind] for block in blocks) for kind in ("sample", "household", "person"))
+    assert len(rows) == 150 and set(rows["tenure"].to_pylist()) == {"rent"}
+    assert household["household"].to_pylist() == list(range(1, 151)) and not list(link_problems(of, rows, person))
+    members = codes_of(member_table(of, rows, person), of.counted)
+    assert len(members) and not any(breaking(zero, members).any() for zero in of.counted.zeros)
+    assert pa.concat_tables(block["person"] for block in asked.linked(1, 150)).equals(person)
+    assert pa.concat_tables(asked.blocks(1, 150)).equals(rows)
 
 
 @pytest.mark.whole
