@@ -86,7 +86,7 @@ def _codebook_rows(domain: Domain) -> Iterator[Row]:
     for attribute in (*domain.attributes, *of_persons):
         for code, (label, meaning) in enumerate(zip(attribute.labels, attribute.meanings, strict=True)):
             yield attribute.name, attribute.kind, code, label, meaning, *_words(attribute)
-    for following in domain.followings:
+    for following in domain.all_followings:
         derived = following.derived
         for code, category in enumerate(following.categories):
             meaning = derived.label_texts.get(category, "")

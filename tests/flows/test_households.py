@@ -21,6 +21,7 @@ privacy: {epsilon: 8.0}
 formats: [parquet, csv]
 method: {decomposition: households, sets: {count: 2, budget: shared}}
 """
+DERIVED = "    derived: [{name: schooled, from: education, by: {low: 'no', middle: 'yes', high: 'yes'}}]\n"
 GRANT = ("budget", "grant", "homes-2026", "10", "--why", "test", "--unit", "household")
 
 
@@ -30,7 +31,7 @@ def place(tmp_path_factory) -> Path:
     household, person = homes(600, SeededRandomness(6))
     household.to_csv(folder / "households.csv", index=False)
     person.to_parquet(folder / "persons.parquet", index=False)
-    (folder / "dataset.yaml").write_text(dataset(600))
+    (folder / "dataset.yaml").write_text(dataset(600) + DERIVED)
     (folder / "release.yaml").write_text(RELEASE)
     return folder
 
@@ -70,7 +71,8 @@ def test_linked_tables_are_released_verified_and_asked(place):
 
     bundle = read_bundle(folder)
     assert len(bundle.persons) == len(bundle.households) == 2 and "n_child" in bundle.frames[0]
-    assert len(bundle.fit("age ~ relation + tenure")) == 6
+    assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
+    assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
     more = ("sample", str(folder), "--rows", "300", "--sets", "1", "--where", "tenure=owned", "--out", str(place / "more"))
     assert asked(place, *more)["of"] == "households"

@@ -40,9 +40,10 @@ def tables(**person: Any) -> dict[str, Any]:
     }
 
 
-def domain(**person: Any) -> Domain:
-    said = {"name": "d", "population": "p", "expected_rows": 400, "tables": tables(**person)}
-    return Domain.model_validate(said)
+def domain(home: dict[str, Any] | None = None, **person: Any) -> Domain:
+    linked = tables(**person)
+    linked["household"] |= home or {}
+    return Domain.model_validate({"name": "d", "population": "p", "expected_rows": 400, "tables": linked})
 
 
 def release(of: Domain, **privacy: Any) -> Release:

@@ -11,8 +11,9 @@ from schemas import tables as shapes
 from schemas.spec.domain import Domain
 from steps_engine.answers import sample
 from steps_engine.answers.sample import Sampling
+from steps_engine.domain.columns import with_derived
 from steps_engine.domain.linked import joined, parted
-from steps_engine.domain.linked_records import link_problems, member_table, members_of
+from steps_engine.domain.linked_records import everybody, everybody_table, link_problems, member_table, members_of
 from steps_engine.domain.records import codes_of
 from steps_engine.domain.rules import breaking
 from steps_engine.methods.after_noise import Drawn
@@ -24,6 +25,12 @@ from steps_engine.noise import SeededRandomness
 from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
 
 RULES = ({"always": "grade < reference_grade", "when": {"relation": "child"}}, {"never": {"relation": "head", "grade": 0}})
+
+PAYS = {"name": "pays", "from": "tenure", "by": {"own": "no", "rent": "yes"}}
+DERIVED = (
+    {"name": "kin", "from": "relation", "by": {"head": "yes", "child": "yes", "other": "no"}},
+    {"name": "band", "from": "grade", "by": {"0": "low", "1": "high", "2": "high"}},
+)
 
 
 def lawful(number: int) -> list:
@@ -37,7 +44,7 @@ def lawful(number: int) -> list:
 
 @pytest.fixture(scope="module")
 def of() -> Domain:
-    return domain(rules=RULES)
+    return domain(home={"derived": (PAYS,)}, rules=RULES, derived=DERIVED)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +74,16 @@ def test_a_household_that_could_have_no_such_member_has_none(of):
     said = [rule.words for rule in of.rules]
     assert "never n_child = 1 or 2 or 3 with reference_grade = from 0 and below 1" in said
     assert "never reference_grade = 0" in said
+
+
+def test_what_is_derived_follows_in_either_table_and_can_be_asked_of_persons(of, made):
+    rows, household, person = (made.tables[f"{name}-1"].to_pandas() for name in ("synthetic", "household", "person"))
+    assert (rows.pays == rows.tenure.map({"own": "no", "rent": "yes"})).all() and rows.pays.equals(household.pays)
+    assert (rows.reference_band == rows.reference_grade.map({0: "low", 1: "high", 2: "high"})).all()
+    assert (person.band == person.grade.map({0: "low", 1: "high", 2: "high"})).all()
+    assert ((person.kin == "yes") == (person.relation != "other")).all()
+    everyone = everybody_table(of, made.tables["synthetic-1"], made.tables["person-1"])
+    assert set(with_derived(everybody(of)).names) == set(everyone.column_names) >= {"pays", "reference_band", "band", "kin"}
 
 
 def test_sets_follow_from_what_was_drawn(of, made):
@@ -129,6 +146,9 @@ def test_every_lie_between_the_tables_is_found(of, made):
     member = persons["person"].to_pylist().index(2)
     relation = persons["relation"][member].as_py()
     lies = {
+        "whose kin does not follow": changed(
+            persons, "kin", member, "no" if persons["kin"][member].as_py() == "yes" else "yes"
+        ),
         "as many persons": changed(persons, "household", member, persons["household"][member].as_py() + 1),
         "numbered 1, 2": changed(persons, "person", member, 3),
         "exactly one head": changed(persons, "relation", member, "head"),
