@@ -23,6 +23,7 @@ from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.protocol import Candidate
 
 LEAST, MOST = Fraction(1, 10), Fraction(9, 10)  # of the budget, for household rows
+OWN = 3  # so much more do members' own attributes matter in their rows than the columns of their household, told by its row
 ROWS_PER_CELL = 10  # expected of a table of a member's attribute by kind and by the reference person's, if it is measured
 
 
@@ -57,10 +58,11 @@ def own_places(domain: Domain) -> frozenset[int]:
 
 def _asked(release: Release, flat: Domain, method: HouseholdsSpec, tables: tuple[tuple[str, ...], ...]) -> Release:
     """One part as a release of one table, by pairs: all of them, so that no election comes between."""
-    importance = {name: weight for name, weight in method.importance.items() if name in flat.names}
+    own = flat.names[len(release.domain.names) :]
+    importance = {name: method.importance.get(name, Fraction(1)) * (OWN if name in own else 1) for name in flat.names}
     if unknown := set(method.importance) - set(release.domain.counted.names):
         raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(release.domain.counted.names)}.")
-    pairs = PairsSpec(sets=method.sets, pairs="all", importance=importance)
+    pairs = PairsSpec(sets=method.sets, pairs="all").model_copy(update={"importance": importance})
     total = release.spec.privacy.total if flat is release.domain else "estimated"
     privacy = release.spec.privacy.model_copy(update={"total": total})
     analyses = tuple(TableAnalysis(table=table) for table in tables)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pydantic import ValidationError
 
 from schemas import tables as shapes
 from schemas.spec.domain import Domain
@@ -19,6 +23,7 @@ from steps_engine.domain.rules import breaking
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.cascade.synthesize import restrict
 from steps_engine.methods.households.plan import planned_share, within_household
+from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
@@ -194,6 +199,19 @@ def test_the_share_of_households_is_planned_or_given():
     from steps_engine.accounting.plans import allowance_of
 
     assert 0.1 <= planned_share(domain(), allowance_of(asked)) < 0.5  # members have three rows to a household's one
+
+
+@pytest.mark.parametrize("privacy", [{}, {"delta": Decimal("1e-9")}], ids=["pure", "zcdp"])
+def test_members_rows_are_spent_on_their_own_attributes_first(privacy):
+    """What a household's columns have in common with each other is told by household rows, with a seventh of the noise."""
+    paid = {table: draw.cost for draw in plan(domain(), **privacy).draws if draw.rows_of for table in draw.tables}
+    assert paid["grade",] > paid["reference_grade",]
+    assert not privacy or paid["sex", "grade"] > paid["reference_sex", "grade"]  # under ε one draw measures both
+
+
+def test_importance_that_no_budget_could_follow_is_refused():
+    with pytest.raises(ValidationError, match="from a millionth to a million"):
+        HouseholdsSpec.model_validate({"importance": {"sex": Fraction(10**7)}})
 
 
 def test_how_people_of_a_household_go_together_is_measured_where_rows_can_fill_it():
