@@ -162,11 +162,6 @@ class Release(Strict):
             raise KeyRefused(
                 f"{named}: {found}. Linked tables have {{household: …, person: …}}, any other dataset one.", "expectations"
             )
-        for key in ("analyses",) if linked else ():
-            if getattr(self.spec, key):
-                raise KeyRefused(
-                    f"{named}: {key} are for a dataset of one table, and this one has linked tables. Leave them out.", key
-                )
         return self
 
     @model_validator(mode="after")

@@ -95,7 +95,7 @@ def everybody(domain: Domain) -> Domain:
     own = tuple(each.as_published() for each in person.attributes)
     derived, ignored = (*domain.derived, *person.derived), (*flat.ignore, *(each.name for each in person.derived))
     kept = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored, "rules": ()}
-    return flat.model_copy(update=kept)
+    return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 
 def everybody_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,8 @@ dataset: dataset.yaml
 source: {household: households.csv, person: persons.parquet}
 privacy: {epsilon: 8.0}
 formats: [parquet, csv]
-method: {decomposition: households, sets: {count: 2, budget: shared}}
+analyses: [[n_spouse], [relation, sex], "n_person ~ tenure"]
+method: {decomposition: households, sets: {count: 3, budget: shared}}
 """
 DERIVED = "    derived: [{name: schooled, from: education, by: {low: 'no', middle: 'yes', high: 'yes'}}]\n"
 GRANT = ("budget", "grant", "homes-2026", "10", "--why", "test", "--unit", "household")
@@ -66,11 +68,17 @@ def test_linked_tables_are_released_verified_and_asked(place):
         assert len(pd.read_csv(folder / f"person-{number}.csv")) == len(found)
     page = (folder / "index.html").read_text()
     assert "those of all of its at most 8 persons" in page and "Households decide how many members there are" in page
+    households, persons, model = json.loads((folder / "manifest.json").read_bytes())["analyses"]
+    assert "not known to cover" in page and "of all persons" in page and not persons["honest"]
+    assert all(each["measured"] and each["expected_width"] for each in (households, persons, model))
+    shares = [((each.relation == "child") & (each.sex == "male")).mean() for each in read_bundle(folder).persons]
+    told = next(each for each in persons["estimates"] if each["name"] == "relation = child, sex = male")
+    assert told["estimate"] == pytest.approx(sum(shares) / 3, rel=1e-4)
     evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
     assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
 
     bundle = read_bundle(folder)
-    assert len(bundle.persons) == len(bundle.households) == 2 and "n_child" in bundle.frames[0]
+    assert len(bundle.persons) == len(bundle.households) == 3 and "n_child" in bundle.frames[0]
     assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
     assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8

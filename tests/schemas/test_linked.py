@@ -138,7 +138,9 @@ def test_too_many_kinds_are_refused(tmp_path):
     ("more", "words"),
     [
         ("method: {decomposition: pairs}\n", "decomposition: pairs releases one table"),
-        ("analyses: [[tenure, region]]\n", "analyses are for a dataset of one table"),
+        ("analyses: [age ~ tenure]\n", "names 'age', of a person; of persons tables alone can be planned"),
+        ("analyses: [agee ~ tenure]\n", "did you mean 'age'"),
+        ("analyses: [[tenure, educatoin]]\n", "did you mean 'education'"),
         ("expectations: own.json\n", "one suite for two linked tables"),
         ("expectations: {}\n", "name a suite for household, for person or for both"),
     ],
