@@ -143,6 +143,11 @@ class Analysis(Frozen):
     formula: str = ""
     where: dict[str, tuple[str, ...]] = {}  # labels of the categories that rows must have
     within: Rational | None = None
+    rows_of: Literal["person"] | None = None  # of linked tables, whose rows it is of: of all persons, or of households
+
+    @model_serializer(mode="wrap")
+    def _say_whose_rows(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return without(said(self), *(("rows_of",) if self.rows_of is None else ()))
 
 
 class NeededTable(Frozen):

@@ -45,11 +45,9 @@ HOUSEHOLD, PERSON = "household", "person"  # of linked tables; also what their k
 
 def households(domain: Domain) -> pa.Schema:
     """Of linked tables: one row per household, with its key."""
-    own = records(domain)
     assert domain.tables is not None
-    return pa.schema(
-        [pa.field(HOUSEHOLD, pa.int64(), nullable=False), *(own.field(name) for name in domain.tables.household.names)]
-    )
+    own = records(domain.of_table(domain.tables.household))
+    return pa.schema([pa.field(HOUSEHOLD, pa.int64(), nullable=False), *own])
 
 
 def persons(domain: Domain) -> pa.Schema:

@@ -55,11 +55,12 @@ class Owned:
         population = release.domain.population
         if population not in self.populations:
             raise self._refused(f'population "{population}"', f"it owns {', '.join(self.populations)}")
-        dataset, expectations = Path(release.folder) / release.spec.dataset, release.expectations
+        dataset = Path(release.folder) / release.spec.dataset
         if not _within(dataset, [self.releases]):
             raise self._refused(f"dataset {dataset}", f"put it under {self.releases}")
-        if expectations and not _within(expectations, [self.releases]):
-            raise self._refused(f"expectations {expectations}", f"put them under {self.releases}")
+        for expectations, _ in release.expectations:
+            if expectations and not _within(expectations, [self.releases]):
+                raise self._refused(f"expectations {expectations}", f"put them under {self.releases}")
         for source in release.sources:
             if not self._owns(source):
                 raise self._refused(f"source {source}", _places((*self.sources, *self.databases)))

@@ -40,8 +40,9 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
         release = Release(spec=spec, domain=domain, folder=str(path.parent))
     except KeyRefused as refusal:
         raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
-    if release.expectations:
-        load_supplied(release.expectations, domain)
+    for asked, own in release.expectations:
+        if asked:
+            load_supplied(asked, own)
     return release
 
 

@@ -35,8 +35,10 @@ def brief(answer: dict[str, Any]) -> None:
 
 
 def more_rows(answer: dict[str, Any]) -> None:
-    say(f"{answer['sets']} set(s) of {answer['rows']:,} rows{_where(answer)} from {answer['release']}, seed {answer['seed']}")
-    say(f"written: {answer['folder']}/{next(iter(answer['files']))} …, sample.json")
+    made = f"{answer['sets']} set(s) of {answer['rows']:,} {answer['of']}"
+    say(f"{made}{_where(answer)} from {answer['release']}, seed {answer['seed']}")
+    first = ", ".join(name for name in answer["files"] if "-1." in name)
+    say(f"written: {answer['folder']}/{first} …, sample.json")
     say(*(f"WARNING: {warning}" for warning in answer["warnings"]), answer["sentence"], *answer["notes"])
 
 

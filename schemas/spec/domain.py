@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -23,6 +24,7 @@ from schemas.spec.derived import Derived, Following, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
     household_attributes,
+    household_derived,
     household_rules,
     member_rules,
     must_flatten,
@@ -80,7 +82,8 @@ class Domain(Weighed, Strict):
     )
     derived: tuple[Derived, ...] = Field(
         default=(),
-        max_length=100,
+        validate_default=True,
+        max_length=200,
         description="Attributes that follow from others by a public table: free of charge, added to synthetic rows at the end.",
     )
     ignore: tuple[str, ...] = Field(
@@ -110,7 +113,7 @@ class Domain(Weighed, Strict):
             must_flatten(tables)
         return tables
 
-    @field_validator("unit", "attributes", "rules", mode="before")
+    @field_validator("unit", "attributes", "rules", "derived", mode="before")
     @classmethod
     def _follow_from_tables(cls, said: Any, info: ValidationInfo) -> Any:
         """Of linked tables a household's row is the flat one: what it has follows, and is not written."""
@@ -119,9 +122,12 @@ class Domain(Weighed, Strict):
             return said
         if said and said != Unit():
             raise ValueError("with tables, attributes and rules stand in tables, and the household is the unit; leave this out")
-        if info.field_name == "unit":
-            return Unit(who="household")
-        return household_attributes(tables) if info.field_name == "attributes" else household_rules(tables)
+        follows: dict[str, Callable[[Tables], Any]] = {
+            "attributes": household_attributes,
+            "rules": household_rules,
+            "derived": household_derived,
+        }
+        return Unit(who="household") if info.field_name == "unit" else follows[str(info.field_name)](tables)
 
     @field_validator("attributes")
     @classmethod
@@ -132,10 +138,9 @@ class Domain(Weighed, Strict):
 
     @model_validator(mode="after")
     def _plain_beside_tables(self) -> Self:
-        for key in ("derived", "ignore", "rename") if self.tables else ():
+        for key in ("ignore", "rename") if self.tables else ():
             if getattr(self, key):
-                where = "is not there for linked tables" if key == "derived" else "stands in each of the tables"
-                raise problem_at((key,), f"{key} {where}; leave it out here")
+                raise problem_at((key,), f"{key} stands in each of the tables; leave it out here")
         return self
 
     @cached_property
@@ -151,7 +156,8 @@ class Domain(Weighed, Strict):
 
     def of_table(self, table: HouseholdTable | PersonTable) -> Domain:
         """One of the linked tables as it is read: each row with the key of its household."""
-        reads = {"ignore": table.ignore, "rename": table.rename, "csv": table.csv, "attributes": table.attributes}
+        reads: dict[str, Any] = {"ignore": table.ignore, "rename": table.rename, "csv": table.csv}
+        reads |= {"attributes": table.attributes, "derived": table.derived}
         if isinstance(table, HouseholdTable):
             return self._flat(unit=Unit(who="household", column=table.key), expected_rows=self.expected_rows, **reads)
         unit = Unit(who="household", column=table.column, rows_per_person=table.at_most)
@@ -189,6 +195,11 @@ class Domain(Weighed, Strict):
         levels = (level for place in self.geographies for level in levels_of(self.attributes[place], place))
         return (*levels, *(self._following(number, each) for number, each in enumerate(self.derived)))
 
+    @property
+    def all_followings(self) -> tuple[Following, ...]:
+        """Of every published table: where tables are linked, what is derived of persons stands last."""
+        return (*self.followings, *(self.tables.person.followings if self.tables is not None else ()))
+
     @cached_property
     def geographies(self) -> tuple[int, ...]:
         """The attribute whose categories are places within places, by its number; none or one."""
@@ -223,7 +234,7 @@ class Domain(Weighed, Strict):
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
         said = without_silence(plain(self), "tables", "weight", "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
-        follows = ("unit", "attributes", "rules") if self.tables else ()
+        follows = ("unit", "attributes", "rules", "derived") if self.tables else ()
         return {key: value for key, value in said.items() if key not in follows}
 
     @cached_property

@@ -14,10 +14,12 @@ from typing import Any
 
 from schemas.spec.attributes import Attribute, Integer, Named, Numeric, Ordinal
 from schemas.spec.completing import as_rules, impossible
+from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
 from schemas.spec.rules import Rule, codes_of_value, compared, comparison, some_of
 from schemas.spec.yaml import problem_at
 
+KEYS = ("household", "person")  # what the keys of published tables are called
 PERSONS, REFERENCE = "n_person", "reference_"
 MOST_RULES = 1000
 
@@ -36,6 +38,14 @@ def household_attributes(tables: Tables) -> tuple[Attribute, ...]:
     others = (each for each in person.attributes if each.name != person.reference_name)
     reference = (_with(each.as_published(), name=REFERENCE + each.name) for each in others)
     return (*own, *numbers, *reference)
+
+
+def household_derived(tables: Tables) -> tuple[Derived, ...]:
+    """Of a household's row: what follows from its own attributes, and from its reference person's."""
+    person = tables.person
+    theirs = (each for each in person.derived if each.from_ != person.reference_name)
+    renamed = (each.model_copy(update={"name": REFERENCE + each.name, "from_": REFERENCE + each.from_}) for each in theirs)
+    return (*tables.household.derived, *renamed)
 
 
 def own_attributes(person: PersonTable) -> tuple[Attribute, ...]:
@@ -226,7 +236,10 @@ def must_flatten(tables: Tables) -> None:
             f"{len(person.listed_kinds)} kinds of up to {person.members} members have {kinds:,} combinations; at most "
             f"{MOST_RULES // 2} can be released. Bound kinds by `most`, give the attribute fewer categories, or lower at_most",
         )
-    names = _names(tables)
+    derived = (*household_derived(tables), *person.derived)
+    names = (*_names(tables), *(each.name for each in derived))
+    if taken := next((name for name in names if name in KEYS), None):
+        raise problem_at((), f"{taken!r} is what a key of the published tables is called; rename the attribute")
     if twice := [name for name in names if names.count(name) > 1]:
         raise problem_at(
             ("person", "attributes"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.spec.attributes import Attribute, Named
+from schemas.spec.derived import Derived, Following
 from schemas.spec.described import without_silence
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.rules import Rule, spoken
@@ -23,6 +24,9 @@ class _Table(Strict):
     attributes: tuple[Attribute, ...] = Field(
         min_length=1, max_length=1000, description="One per column of its source, in any order, as in a dataset of one table."
     )
+    derived: tuple[Derived, ...] = Field(
+        default=(), max_length=100, description="What follows from its attributes, as in a dataset of one table."
+    )
     ignore: tuple[str, ...] = Field(default=(), max_length=2000, description="Columns of its source that are not read.")
     rename: dict[str, str] = Field(default=NO_NAMES, max_length=1000, description="What columns of its source are called here.")
     csv: Csv = Field(default=PLAIN_CSV, description="How its CSV files are written.")
@@ -31,9 +35,29 @@ class _Table(Strict):
     def names(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 
+    @property
+    def followings(self) -> tuple[Following, ...]:
+        """Each with what it is for every category of the attribute from which it follows."""
+        return tuple(self._following(number, each) for number, each in enumerate(self.derived))
+
+    def _following(self, number: int, each: Derived) -> Following:
+        try:
+            if each.from_ not in self.names:
+                raise ValueError(f"there is no attribute {each.from_!r} in this table; it has {', '.join(self.names)}")
+            place = self.names.index(each.from_)
+            return each.following(place, self.attributes[place])
+        except ValueError as error:
+            raise problem_at(("derived", number), str(error)) from None
+
+    @model_validator(mode="after")
+    def _derived_follow(self) -> Self:
+        assert self.followings is not None  # or one says why not
+        return self
+
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without_silence(plain(self), "ignore", "rename", "csv", "key", "kinds", "most", "expected_rows", "rules")
+        silent = ("derived", "ignore", "rename", "csv", "key", "kinds", "most", "expected_rows", "rules")
+        return without_silence(plain(self), *silent)
 
 
 class HouseholdTable(_Table):

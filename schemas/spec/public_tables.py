@@ -25,7 +25,17 @@ def with_tables(document: Document, folder: Path) -> Document:
     for key, part in (("attributes", _with_weights), ("attributes", _with_places), ("derived", _with_mapping)):
         if isinstance(entries := data.get(key), tuple):
             data[key] = tuple(part(entry, document, folder, (key, place)) for place, entry in enumerate(entries))
+    if isinstance(linked := data.get("tables"), dict):
+        data["tables"] = {name: _with_mappings(name, table, document, folder) for name, table in linked.items()}
     return replace(document, data=data)
+
+
+def _with_mappings(name: str, table: Any, document: Document, folder: Path) -> Any:
+    """One of linked tables, with what is derived of it."""
+    if not isinstance(table, dict) or not isinstance(entries := table.get("derived"), tuple):
+        return table
+    at = ("tables", name, "derived")
+    return table | {"derived": tuple(_with_mapping(each, document, folder, (*at, n)) for n, each in enumerate(entries))}
 
 
 def _with_weights(attribute: Any, document: Document, folder: Path, at: Keys) -> Any:

@@ -44,6 +44,19 @@ class Approval(Strict):
     )
 
 
+class LinkedExpectations(Strict):
+    """Of linked tables: a supplier's own expectations of either, or of both."""
+
+    household: str | None = Field(default=None, description="Path of the suite for households, as above.")
+    person: str | None = Field(default=None, description="Path of the suite for persons.")
+
+    @model_validator(mode="after")
+    def _has_some(self) -> Self:
+        if self.household is None and self.person is None:
+            raise ValueError("name a suite for household, for person or for both")
+        return self
+
+
 class ReleaseSpec(Strict):
     """One release: which data, which guarantee, which method."""
 
@@ -78,10 +91,10 @@ class ReleaseSpec(Strict):
     )
     description: Text | None = Field(default=None, description="What the release is for, on its page. May hold a period.")
 
-    expectations: str | None = Field(
+    expectations: str | LinkedExpectations | None = Field(
         default=None,
         description="A supplier's own expectations, run with the domain's: path of a Great Expectations suite (JSON), from the "
-        "folder of this file. Those of severity `warning` or `info` refuse nothing.",
+        "folder of this file; of linked tables {household: …, person: …}. Severity `warning` or `info` refuses nothing.",
     )
 
     @field_validator("name")
@@ -144,11 +157,11 @@ class Release(Strict):
         if taken != "auto" and linked != (taken == LINKED):
             what = "releases one table" if linked else "releases linked tables, and the dataset has one"
             raise KeyRefused(f"{named}: decomposition: {taken} {what}. Say {LINKED if linked else 'auto'}.", "method")
-        for key in ("analyses", "expectations") if linked else ():
-            if getattr(self.spec, key):
-                raise KeyRefused(
-                    f"{named}: {key} are for a dataset of one table, and this one has linked tables. Leave them out.", key
-                )
+        if self.spec.expectations and linked != isinstance(self.spec.expectations, LinkedExpectations):
+            found = "one suite for two linked tables" if linked else "a suite for each of two tables, and a dataset of one"
+            raise KeyRefused(
+                f"{named}: {found}. Linked tables have {{household: …, person: …}}, any other dataset one.", "expectations"
+            )
         return self
 
     @model_validator(mode="after")
@@ -205,9 +218,14 @@ class Release(Strict):
         return self.model_copy(update={"spec": self.spec.model_copy(update={"method": method})})
 
     @property
-    def expectations(self) -> Path | None:
-        """Where a supplier's own expectations lie."""
-        return Path(self.folder) / self.spec.expectations if self.spec.expectations else None
+    def expectations(self) -> tuple[tuple[Path | None, Domain], ...]:
+        """Of every source where a supplier's own expectations of it lie, if there are any, and by which domain it is read."""
+        said, tables = self.spec.expectations, self.domain.tables
+        asked: tuple[str | None, ...] = (said.household, said.person) if isinstance(said, LinkedExpectations) else (said, None)
+        both = (
+            (self.domain,) if tables is None else (self.domain.of_table(tables.household), self.domain.of_table(tables.person))
+        )
+        return tuple((Path(self.folder) / path if path else None, own) for path, own in zip(asked, both, strict=False))
 
     @property
     def source(self) -> str | DatabaseSource:

@@ -6,6 +6,10 @@ from schemas.plan import AnalysisPlan, Plan
 from steps_engine.analyses.questions import table_name
 
 COVERING = frozenset({"pairs"})  # methods whose intervals were measured to cover (docs/lab/intervals.md)
+OF_PERSONS = (
+    "Measured, but it is not known whether intervals cover: they take the persons of a household for independent, and how its "
+    "other members go together was not measured."
+)
 COMBINING = {
     "split": "T = W + B/m: every set was made from noise of its own",
     "shared": "T = W + (1 + 1/m)·B: the sets are plausible tables behind one measurement",
@@ -23,6 +27,8 @@ def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
     if not analysis.measured:
         lacking = "; ".join(table_name(table.of) for table in analysis.needs if not table.measured)
         return False, f"Not measured: {lacking}. The data do not say; sets may, but only what their model supposes."
+    if analysis.rows_of is not None:
+        return False, OF_PERSONS
     if plan.sets == 1:
         return False, "Measured, but one set cannot show its noise: the interval is too narrow."
     if plan.decomposition not in COVERING:

@@ -16,6 +16,7 @@ from itertools import combinations
 
 from schemas.plan import Draw, Plan, Table
 from schemas.spec.domain import Domain
+from schemas.tables import PERSON
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.mechanisms import GAUSSIAN, contrast_variance
 from steps_engine.domain.cells import Space
@@ -35,11 +36,24 @@ class Measured:
     domain: Domain  # levels of places among its attributes
     plan: Plan
     places: Places | None = None
+    rows_of: str | None = None  # of linked tables: None, of household rows; or of other members
 
     @classmethod
     def of(cls, domain: Domain, plan: Plan) -> Measured:
         places = places_of(domain) if domain.geographies and plan.decomposition == "places" else None
         return cls(with_levels(domain), plan, places)
+
+    def part(self, of: Iterable[str]) -> Measured:
+        """Of linked tables the part whose rows have these attributes: household rows, or those of other members."""
+        return self if self.domain.tables is None or set(of) <= set(self.domain.names) else self.members
+
+    @cached_property
+    def members(self) -> Measured:
+        return Measured(self.domain.counted, self.plan, rows_of=PERSON)
+
+    @property
+    def _draws(self) -> tuple[Draw, ...]:
+        return tuple(draw for draw in self.plan.draws if draw.rows_of == self.rows_of)
 
     def variance(self, of: Iterable[str]) -> float | None:
         """Of the noise in the interaction of some attributes, in one direction and one measurement; None: not measured."""
@@ -78,7 +92,7 @@ class Measured:
         if not self._contrasts:
             return Fraction(int(any(map(self.holds, tables))))
         wanted = {part for table in tables for part in parts(self._with_choice(table))}
-        paid = sum((draw.cost for draw in self.plan.draws if wanted.intersection(self._tables(draw))), Fraction())
+        paid = sum((draw.cost for draw in self._draws if wanted.intersection(self._tables(draw))), Fraction())
         return paid / ways_of(self.plan.draws).dearest
 
     def _tables(self, draw: Draw) -> set[Names]:
@@ -103,7 +117,7 @@ class Measured:
     def _contrasts(self) -> dict[Names, float]:
         """Where interactions are measured as such: the variance of each."""
         found: dict[Names, float] = {}
-        for draw in self.plan.draws:
+        for draw in self._draws:
             for of in draw.tables if draw.set == self.plan.served[0] else ():
                 for names, variance in self._told(draw, of).items():
                     found[names] = min(variance, found.get(names, math.inf))

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from schemas.plan import Analysis, Table
 from schemas.spec.domain import Domain
+from schemas.spec.flattened import REFERENCE
 from schemas.spec.release import Release
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of, terms_of
 from steps_engine.domain.places import with_levels
@@ -44,6 +45,8 @@ def of_first_order(release: Release, tables: Iterable[Table]) -> tuple[Table, ..
 
 def needed_by(analysis: Analysis, domain: Domain) -> tuple[Table, ...]:
     """The tables of one analysis, attributes in the domain's order, levels of places behind them, none within another."""
+    if analysis.rows_of is not None:
+        return of_each_part(analysis.table, domain)
     domain = with_levels(domain)
     if analysis.kind == "table":
         return (_ordered(analysis.table, domain),)
@@ -51,6 +54,18 @@ def needed_by(analysis: Analysis, domain: Domain) -> tuple[Table, ...]:
     terms, where = terms_of(analysis), frozenset(analysis.where)
     unions = [term | {outcome} for term in terms] + [a | b for a, b in combinations(terms, 2)] or [frozenset({outcome})]
     return _largest(_ordered(union | where, domain) for union in unions)
+
+
+def of_each_part(table: Table, domain: Domain) -> tuple[Table, ...]:
+    """What a table of all persons needs: the same of reference persons, who are in household rows, and of other members.
+
+    Which of both a table is of, its names tell: one of members has an attribute of their own.
+    """
+    assert domain.tables is not None
+    person = domain.tables.person
+    reference = {REFERENCE + name if name in person.names else name for name in table if name != person.reference_name}
+    found = (_ordered(reference, domain), _ordered(table, domain.counted))
+    return tuple(of for of in found if of)
 
 
 def _ordered(names: Iterable[str], domain: Domain) -> Table:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from itertools import product
 
 import numpy as np
 from scipy.special import stdtrit
 
-from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
+from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan, Table
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.analyses.design import Term, terms_over, values_of
 from steps_engine.analyses.measured import Measured, Names, parts
 from steps_engine.analyses.needed import needed_by
-from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of
+from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of, seen_by
 from steps_engine.domain.values import moments
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
@@ -35,18 +36,24 @@ def analysis_plans(release: Release, plan: Plan) -> tuple[AnalysisPlan, ...]:
 
 
 def _planned(analysis: Analysis, measured: Measured) -> AnalysisPlan:
-    needs = tuple(NeededTable(of=of, measured=_holds(measured, of)) for of in needed_by(analysis, measured.domain))
+    needs = tuple(NeededTable(of=of, measured=_holds(measured.part(of), of)) for of in needed_by(analysis, measured.domain))
     complete = all(table.measured for table in needs)
-    widths = widths_of(analysis, measured) if complete and measured.domain.expected_units else {}
+    widths = widths_of(analysis, measured) if complete and seen_by(analysis, measured.domain).expected_units else {}
     told = [width for name, width in widths.items() if name != INTERCEPT] or list(widths.values())
     return AnalysisPlan(
         **analysis.model_dump(),
         needs=needs,
         measured=complete,
-        share=measured.share([table.of for table in needs]),
+        share=_share(measured, [table.of for table in needs]),
         expected_width=max(told, default=None),
         coefficients={} if analysis.kind == "table" else widths,
     )
+
+
+def _share(measured: Measured, tables: list[Table]) -> Fraction:
+    """Of linked tables in both parts, each with the tables that it counts."""
+    parts_ = {measured.part(of).rows_of: measured.part(of) for of in tables}
+    return sum((part.share([of for of in tables if measured.part(of) is part]) for part in parts_.values()), Fraction())
 
 
 def _holds(measured: Measured, of: tuple[str, ...]) -> bool:
@@ -62,12 +69,19 @@ def widths_of(analysis: Analysis, measured: Measured) -> dict[str, float]:
 
 def variances_of(analysis: Analysis, measured: Measured) -> tuple[dict[str, float], dict[str, float]]:
     """Of a cell's share or of each coefficient: the variance of sampling people, and of the noise in one measurement."""
-    rows, inflation = float(measured.domain.expected_units or 1), measured.domain.inflation
+    seen = seen_by(analysis, measured.domain)
+    rows, inflation = float(seen.expected_units or 1), measured.domain.inflation
     if analysis.kind == "table":
-        cells = cells_of(analysis.table, measured.domain)
-        return {"cell": inflation * (1 - 1 / cells) / cells / rows}, {"cell": _cell_noise(analysis.table, measured) / rows**2}
+        cells = cells_of(analysis.table, seen)
+        of_all = sum(cells_of(of, part.domain) * _cell_noise(of, part) for of, part in _counted(analysis, measured))
+        return {"cell": inflation * (1 - 1 / cells) / cells / rows}, {"cell": of_all / cells / rows**2}
     sampling, noise = _coefficients(analysis, measured, rows)
     return {name: inflation * variance for name, variance in sampling.items()}, noise
+
+
+def _counted(analysis: Analysis, measured: Measured) -> list[tuple[Table, Measured]]:
+    """Where a table is counted: all persons are reference persons and others, whose counts have noise of their own each."""
+    return [(of, measured.part(of)) for of in needed_by(analysis, measured.domain)]
 
 
 def reach(sampling: float, noise: float, sets: int, budget: str) -> float:

@@ -14,6 +14,7 @@ from schemas.plan import Analysis
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
+from steps_engine.domain.linked_records import everybody
 from steps_engine.domain.places import with_levels
 from steps_engine.evaluation.regression import Model, variables
 
@@ -37,8 +38,34 @@ def questions_of(asked: Sequence[TableAnalysis | ModelAnalysis], domain: Domain)
 
 def question_of(asked: TableAnalysis | ModelAnalysis, domain: Domain) -> Analysis:
     """One analysis; a SpecError where the domain does not have what it names."""
+    if domain.tables is not None and (named := _not_of_households(asked, domain)):
+        return _table_of_persons(asked, named[0], domain)
     domain = with_levels(domain)
     return _table(asked, domain) if isinstance(asked, TableAnalysis) else _model(asked, domain)
+
+
+def seen_by(analysis: Analysis, domain: Domain) -> Domain:
+    """The domain of the rows that an analysis is of: all persons of linked tables, or those of the domain."""
+    return everybody(domain) if analysis.rows_of is not None else with_levels(domain)
+
+
+def _not_of_households(asked: TableAnalysis | ModelAnalysis, domain: Domain) -> list[str]:
+    """What an analysis of linked tables names that household rows do not have."""
+    if isinstance(asked, TableAnalysis):
+        return [name for name in asked.table if name not in domain.names]
+    outcome, predictors = variables(Model(asked.model, asked.model, "linear"))
+    return [name for name in (outcome, *predictors, *asked.where) if name not in domain.names]
+
+
+def _table_of_persons(asked: TableAnalysis | ModelAnalysis, named: str, domain: Domain) -> Analysis:
+    """The sum of one of reference persons and one of other members. How noise of both reaches a model, nobody has shown."""
+    if isinstance(asked, ModelAnalysis):
+        _must_know([named], everybody(domain))
+        raise SpecError(
+            f"the model {asked.model!r} names {named!r}, of a person; of persons tables alone can be planned. Name the tables "
+            f"that it needs and fit it to the sets by `steps fit`, or name columns of households: {', '.join(domain.names)}"
+        )
+    return _table(asked, everybody(domain)).model_copy(update={"rows_of": "person"})
 
 
 def _table(asked: TableAnalysis, domain: Domain) -> Analysis:

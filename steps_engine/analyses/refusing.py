@@ -17,8 +17,7 @@ from schemas.spec.release import Release
 from steps_engine.analyses.design import terms_over
 from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.predict import reach, variances_of
-from steps_engine.analyses.questions import model_of
-from steps_engine.domain.places import with_levels
+from steps_engine.analyses.questions import model_of, seen_by
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
 PlanOf = Callable[[Release], Plan]
@@ -31,7 +30,7 @@ LARGEST_TRIED = 1000 * UNIT  # an ε or ρ beyond it is no answer
 def must_be_had(release: Release, plan: Plan, plan_of: PlanOf) -> None:
     """Refuses a plan one of whose analyses cannot be had, or not within what was asked."""
     for analysis in plan.analyses:
-        if (why := shortfall(analysis, with_levels(release.domain))) is not None:
+        if (why := shortfall(analysis, release.domain)) is not None:
             found = budget_for(release, plan_of, analysis.name)
             told = f"analysis {analysis.name!r}: {why}. {remedy(release, plan, analysis, found)}"
             raise SpecError(f'release "{release.name}", {told}')
@@ -50,7 +49,8 @@ def shortfall(analysis: AnalysisPlan, domain: Domain) -> str | None:
     if within is not None:
         asked = f"± {shown(analysis, float(within))} is asked and ± {shown(analysis, width)} is to be expected"
         return asked if width > within else None
-    return f"its intervals would be wider than {_whole(analysis)}" if _says_nothing(analysis, domain) else None
+    says_nothing = _says_nothing(analysis, seen_by(analysis, domain))
+    return f"its intervals would be wider than {_whole(analysis)}" if says_nothing else None
 
 
 def _whole(analysis: AnalysisPlan) -> str:
@@ -105,7 +105,6 @@ def budget_for(release: Release, plan_of: PlanOf, name: str) -> Plan | None:
     Widths fall as the budget grows, up to a jump where a plan measures other tables: so it is bracketed, halved, rounded up to
     two digits, and tried again as rounded.
     """
-    domain = with_levels(release.domain)
 
     def tried(nanos: int) -> Plan | None:
         try:
@@ -113,7 +112,7 @@ def budget_for(release: Release, plan_of: PlanOf, name: str) -> Plan | None:
         except SpecError:  # noise too large or too small to draw
             return None
         found = next(each for each in plan.analyses if each.name == name)
-        had = found.measured and found.expected_width is not None and shortfall(found, domain) is None
+        had = found.measured and found.expected_width is not None and shortfall(found, release.domain) is None
         return plan if had else None
 
     low, high = 1, UNIT

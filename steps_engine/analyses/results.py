@@ -5,7 +5,7 @@ A function of what is published, plan, domain and sets, so that anybody can comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,8 @@ from schemas.results import AnalysisResult, Estimate
 from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
-from steps_engine.analyses.questions import factors_of, model_of
+from steps_engine.analyses.questions import factors_of, model_of, seen_by
 from steps_engine.domain.blocks import blocks_of
-from steps_engine.domain.places import with_levels
 from steps_engine.domain.records import codes_of, numbers_in
 from steps_engine.evaluation.combining import Sets, combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
@@ -35,21 +34,34 @@ UNDETERMINED = "Measured, but the sets do not determine it: in one of them a coe
 Numbers = tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]  # names, estimates, lower and upper ends
 
 
-def results_of(plan: Plan, domain: Domain, sets: Sequence[Any]) -> tuple[AnalysisResult, ...]:
-    """Of every analysis of a plan; what was not measured has no estimates. Sets may have more columns than are seen."""
-    seen, domain = set(columns_of(plan)), with_levels(domain)
+def results_of(plan: Plan, domain: Domain, sets: Sequence[Any], persons: Sequence[Any] = ()) -> tuple[AnalysisResult, ...]:
+    """Of every analysis of a plan; what was not measured has no estimates. Sets may have more columns than are seen.
+
+    `persons` are all persons of every set, where tables are linked and an analysis is of them.
+    """
+    kinds = {each.rows_of for each in plan.analyses}
+    rows = {None: sets, "person": persons}
+    found = {rows_of: iter(_results(plan, domain, rows_of, rows[rows_of])) for rows_of in kinds}
+    return tuple(next(found[each.rows_of]) for each in plan.analyses)
+
+
+def _results(plan: Plan, domain: Domain, rows_of: str | None, sets: Sequence[Any]) -> Iterator[AnalysisResult]:
+    """Of those analyses that are of one kind of rows."""
+    asked = [each for each in plan.analyses if each.rows_of == rows_of]
+    seen, domain = set(columns_of(asked)), seen_by(asked[0], domain)
     domain = domain.model_copy(
-        update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": ()}
+        update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": (), "derived": ()}
     )
-    first = [_first_rows(records, domain.names) for records in sets] if any(not each.table for each in plan.analyses) else []
+    first = [_first_rows(records, domain.names) for records in sets] if any(not each.table for each in asked) else []
     codes = [codes_of(records, domain) for records in first]
-    numbers = (_numbers(each, plan, domain, sets, first, codes) if each.measured else None for each in plan.analyses)
-    return tuple(_result(each, plan, found) for each, found in zip(plan.analyses, numbers, strict=True))
+    for each in asked:
+        yield _result(each, plan, _numbers(each, plan, domain, sets, first, codes) if each.measured else None)
 
 
-def columns_of(plan: Plan) -> tuple[str, ...]:
-    """The attributes that the measured analyses of a plan look at."""
-    return tuple(sorted({name for each in plan.analyses if each.measured for table in each.needs for name in table.of}))
+def columns_of(analyses: Sequence[AnalysisPlan]) -> tuple[str, ...]:
+    """The attributes that measured analyses look at."""
+    tables = (each.table or [name for table in each.needs for name in table.of] for each in analyses if each.measured)
+    return tuple(sorted({name for table in tables for name in table}))
 
 
 def _first_rows(records: Any, columns: Sequence[str]) -> pa.Table:

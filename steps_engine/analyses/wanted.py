@@ -13,7 +13,6 @@ from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.release import Release
 from steps_engine.analyses.questions import question_of
 from steps_engine.analyses.refusing import PlanOf, budget_for, remedy, shortfall
-from steps_engine.domain.places import with_levels
 
 _WANTED = re.compile(r"(.+?)\s*(?:±|\+/-|\+-)\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(%?)\s*")
 
@@ -46,9 +45,7 @@ def budget_wanted(release: Release, wanted: str, plan_of: PlanOf) -> tuple[Plan,
     if found is None:
         plan = plan_of(release)
         analysis = _named(plan, name)
-        raise SpecError(
-            f"wanted {wanted!r}: {shortfall(analysis, with_levels(release.domain))}. {remedy(release, plan, analysis, None)}"
-        )
+        raise SpecError(f"wanted {wanted!r}: {shortfall(analysis, release.domain)}. {remedy(release, plan, analysis, None)}")
     return found, _named(found, name)
 
 

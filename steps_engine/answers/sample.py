@@ -18,10 +18,11 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.domain.encoding import decode
 from steps_engine.methods.registry import method_of
-from steps_engine.methods.sources import Kept, Source, Sourcing
+from steps_engine.methods.sources import Inhabiting, Kept, Source, Sourcing
 from steps_engine.noise import Randomness
 from steps_engine.public_randomness import PublicRandomness
 
+ROWS = "sample"  # what rows are called beside the tables that belong to them
 RULE = "steps-sample/1"  # how rows follow from what was drawn and a seed; another way is another name
 BLOCK = 2**18  # rows that are held at once
 FIRST = 2**14  # rows that are drawn to see how rare a condition is
@@ -41,13 +42,23 @@ class Sampling:
 
     def blocks(self, number: int, rows: int) -> Iterator[pa.Table]:
         """The records of set 1, 2, …, some at a time."""
+        return (made[ROWS] for made in self.linked(number, rows))
+
+    def linked(self, number: int, rows: int) -> Iterator[dict[str, pa.Table]]:
+        """The same; of linked tables with the households and persons that belong to these household rows."""
         method = method_of(self.plan)
         if not isinstance(method, Sourcing):
             raise SpecError(f"decomposition {self.plan.decomposition} makes no more rows than it published")
         randomness = PublicRandomness(bytes.fromhex(digest(self._said | {"set": number})))
         source = method.source(self.domain, self.plan, self.tables, number, randomness)
+        members = None
+        if isinstance(method, Inhabiting):
+            members = method.members(self.domain, self.plan, self.tables, number, randomness)
+        before = 0
         for codes in self._codes(source, rows, number, randomness):
-            yield decode(codes, self.domain, randomness)
+            records = decode(codes, self.domain, randomness)
+            yield {ROWS: records} | (members.link(records, before, randomness) if members is not None else {})
+            before += len(codes)
 
     @property
     def _said(self) -> dict[str, str | int]:

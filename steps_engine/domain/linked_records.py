@@ -16,7 +16,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.flattened import PERSONS, REFERENCE, number_of
 from schemas.spec.linked import PersonTable
 from schemas.tables import HOUSEHOLD, PERSON
-from steps_engine.domain.records import codes_of
+from steps_engine.domain.records import codes_of, derived_columns, not_following
 
 
 def _person(domain: Domain) -> PersonTable:
@@ -36,22 +36,25 @@ def members_of(domain: Domain, codes: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return home, np.repeat(np.tile(np.arange(counts.shape[1]), len(codes)), counts.ravel())
 
 
-def linked_tables(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table) -> dict[str, pa.Table]:
-    """Households and persons; `own` are the attributes of other members, by household, `home` the household's row of each."""
-    return {HOUSEHOLD: households_of(domain, rows), PERSON: _persons(domain, rows, home, own)}
+def linked_tables(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table, before: int = 0) -> dict[str, pa.Table]:
+    """Households and persons; `own` are the attributes of other members, by household, `home` the household's row of each.
+
+    Keys go on where those of so many households before them end.
+    """
+    return {HOUSEHOLD: households_of(domain, rows, before), PERSON: _persons(domain, rows, home, own, before)}
 
 
-def households_of(domain: Domain, rows: pa.Table) -> pa.Table:
+def households_of(domain: Domain, rows: pa.Table, before: int = 0) -> pa.Table:
     """Each with its key, 1, 2, …, and its own attributes."""
     schema = tables.households(domain)
-    key = pa.array(np.arange(1, len(rows) + 1))
+    key = pa.array(np.arange(1, len(rows) + 1) + before)
     return pa.Table.from_arrays([key, *(rows[name] for name in schema.names[1:])], schema=schema)
 
 
-def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table) -> pa.Table:
+def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table, before: int) -> pa.Table:
     person, schema = _person(domain), tables.persons(domain)
     place = np.arange(len(home)) - np.searchsorted(home, home) + 2
-    household = np.concatenate([np.arange(len(rows)), home]) + 1
+    household = np.concatenate([np.arange(len(rows)), home]) + 1 + before
     number = np.concatenate([np.ones(len(rows), dtype=np.int64), place])
     order = pa.array(np.lexsort((number, household)))
     columns = [pa.array(household).take(order), pa.array(number).take(order)]
@@ -61,7 +64,9 @@ def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table) ->
         else:
             first = rows[REFERENCE + name]
         columns.append(_joined(first, own[name], schema.field(name).type).take(order))
-    return pa.Table.from_arrays(columns, schema=schema)
+    alone = domain.of_table(person)
+    codes = codes_of(pa.table(columns[2:], names=person.names), alone)
+    return pa.Table.from_arrays([*columns, *derived_columns(codes, alone)], schema=schema)
 
 
 def _joined(first: pa.ChunkedArray, second: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
@@ -86,16 +91,17 @@ def member_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
 
 def everybody(domain: Domain) -> Domain:
     """The domain of all persons beside the columns of their households, as somebody asks who has the linked tables."""
-    own = tuple(each.as_published() for each in _person(domain).attributes)
-    kept = {"tables": None, "rules": (), "attributes": (*domain.attributes, *own)}
-    return domain.as_published().model_copy(update=kept)
+    person, flat = _person(domain), domain.as_published()
+    own = tuple(each.as_published() for each in person.attributes)
+    derived, ignored = (*domain.derived, *person.derived), (*flat.ignore, *(each.name for each in person.derived))
+    kept = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored, "rules": ()}
+    return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 
 def everybody_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
     """Every person, the reference person included, beside its household's columns."""
-    homes = rows.take(pc.subtract(persons[HOUSEHOLD], 1))
-    columns = [homes[name] for name in domain.names] + [persons[name] for name in _person(domain).names]
-    return pa.table(dict(zip(everybody(domain).names, columns, strict=True)))
+    homes, own = rows.take(pc.subtract(persons[HOUSEHOLD], 1)), persons.drop_columns([HOUSEHOLD, PERSON])
+    return pa.table({name: table[name] for table in (homes, own) for name in table.column_names})
 
 
 def link_problems(domain: Domain, rows: pa.Table, persons: pa.Table) -> Iterator[str]:
@@ -116,6 +122,10 @@ def link_problems(domain: Domain, rows: pa.Table, persons: pa.Table) -> Iterator
         if not same_values(reference[name], rows[REFERENCE + name]):
             yield f"has a reference person whose {name} is not the one of its household's row"
     yield from _kind_problems(domain, codes, persons)
+    own = domain.of_table(person)
+    if (own_codes := codes_of(persons, own)).min(initial=0) >= 0:  # other values are told where members are looked at
+        for name in not_following(persons, own_codes, own):
+            yield f"has a person whose {name} does not follow from its other attributes by the domain's table"
 
 
 def is_same(one: pa.Table, other: pa.Table) -> bool:

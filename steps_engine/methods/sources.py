@@ -42,6 +42,25 @@ class Sourcing(Protocol):
         ...
 
 
+class Inhabited(Protocol):
+    """Who lives in household rows, as often as one asks."""
+
+    def link(self, rows: pa.Table, before: int, randomness: Randomness) -> dict[str, pa.Table]:
+        """Households and persons of these rows, by the names of their tables; so many households came before them."""
+        ...
+
+
+@runtime_checkable
+class Inhabiting(Protocol):
+    """A method of linked tables that can make more households."""
+
+    def members(
+        self, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], number: int, randomness: Randomness
+    ) -> Inhabited:
+        """Whom the household rows of set 1, 2, … live with."""
+        ...
+
+
 def measurement_of(plan: Plan, number: int) -> int:
     """Which measurement, from 0 on, a set is made from: its own, and beyond the published sets the first again."""
     return (number - 1) % plan.measurements

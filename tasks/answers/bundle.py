@@ -65,9 +65,19 @@ class Bundle:
         """Of linked tables: the persons of each set, by the keys of their households."""
         return self._linked("person")
 
-    def _linked(self, kind: str) -> list[pd.DataFrame]:
+    def _must_be_linked(self, kinds: str) -> None:
         if self.domain.tables is None:
-            raise SpecError(f"{self.name} has one table, `frames`; there are no {kind}s")
+            raise SpecError(f"{self.name} has one table, `frames`; there are no {kinds}")
+
+    def _must_be_of_households(self, where: Mapping[str, Any]) -> None:
+        """Whole households are made: a condition is on what a household's row has."""
+        person = self.domain.tables.person.names if self.domain.tables is not None else ()
+        if named := [name for name in where if name in person]:
+            own = ", ".join(self.domain.names)
+            raise SpecError(f"where names {named[0]!r}, of a person; whole households are made. Name a column of theirs: {own}")
+
+    def _linked(self, kind: str) -> list[pd.DataFrame]:
+        self._must_be_linked(f"{kind}s")
         return [self._opened.linked(kind, number).to_pandas() for number in range(1, self.plan.sets + 1)]
 
     def fit(self, formula: str, kind: Literal["linear", "logistic"] | None = None, where: Where = None) -> Answer:
@@ -103,18 +113,34 @@ class Bundle:
     def sample(
         self, rows: int | None = None, where: Where = None, sets: int | None = None, seed: int = 0
     ) -> list[pd.DataFrame]:
-        """More rows, or rows under a condition: `rows` of them in each of so many sets. The same seed makes the same rows."""
+        """More rows, or rows under a condition: `rows` of them in each of so many sets. The same seed makes the same rows.
+
+        Of linked tables these are household rows; `sample_linked` has the households and persons that belong to them.
+        """
         import pyarrow as pa
 
         asked = self.sampling(where, seed)
         numbers = range(1, (sets or self.plan.sets) + 1)
         return [pa.concat_tables(asked.blocks(number, rows or self.rows)).to_pandas() for number in numbers]
 
+    def sample_linked(
+        self, rows: int | None = None, where: Where = None, sets: int | None = None, seed: int = 0
+    ) -> list[dict[str, pd.DataFrame]]:
+        """Of linked tables more households: of each set {"household": …, "person": …}, by their keys."""
+        import pyarrow as pa
+
+        self._must_be_linked("households")
+        asked = self.sampling(where, seed)
+        made = (list(asked.linked(number, rows or self.rows)) for number in range(1, (sets or self.plan.sets) + 1))
+        kinds = ("household", "person")
+        return [{kind: pa.concat_tables(block[kind] for block in blocks).to_pandas() for kind in kinds} for blocks in made]
+
     def sampling(self, where: Where, seed: int) -> Sampling:
         """What `sample` draws from."""
         from steps_engine.answers.conditions import codes_where
         from steps_engine.answers.sample import Sampling
 
+        self._must_be_of_households(where or {})
         kept = codes_where(where or {}, self.domain)
         return Sampling(self.domain.self_weighting(), self.plan, self._opened.counts(*DRAWN), kept, seed)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +17,7 @@ from schemas.errors import SpecError
 from schemas.identity import canonical
 from schemas.plan import Plan
 from steps_engine.answers.conditions import labels_where
-from steps_engine.answers.sample import RULE, Sampling
+from steps_engine.answers.sample import ROWS, RULE
 from steps_engine.domain.counting import LARGEST_SET
 from tasks.answers.bundle import Bundle
 from tasks.publishing.bundle import MANIFEST
@@ -34,7 +34,7 @@ NO_PART = (
 def write_sample(
     found: Bundle, rows: int | None, where: Mapping[str, Any], sets: int | None, seed: int, out: Path, form: str
 ) -> dict[str, Any]:
-    """A file for each set, and the label last: a folder without it is not finished."""
+    """A file for each set (of linked tables three), and the label last: a folder without it is not finished."""
     rows, sets = rows or found.rows, sets or found.plan.sets
     if not 1 <= rows <= LARGEST_SET or not 1 <= sets <= MOST_SETS:
         raise SpecError(
@@ -44,15 +44,21 @@ def write_sample(
     _must_be_free(out)
     label = {
         "format": RULE, "release": found.name, "plan_hash": found.plan.hash, "seed": seed, "rows": rows, "sets": sets,
-        "where": labels_where(where, found.domain), "sentence": NO_PART,
+        "where": labels_where(where, found.domain), "sentence": NO_PART, "of": rows_of(found.plan),
         "notes": notes(found.plan, rows, found.rows, sets, bool(asked.kept)),
         "warnings": list(found.notices),
     }  # fmt: skip
-    files = {}
+    files = dict[str, str]()
+    schemas = {ROWS: tables.records(asked.domain), **tables.linked(asked.domain)}
     for number in range(1, sets + 1):
-        path = out / f"sample-{number}.{form}"
-        (_write_csv if form == "csv" else _write_parquet)(path, asked, number, label)
-        files[path.name] = _sha256(path)
+        paths = {kind: out / f"{kind}-{number}.{form}" for kind in schemas}
+        with contextlib.ExitStack() as opened:
+            writing = _csv if form == "csv" else _parquet
+            write = {kind: opened.enter_context(writing(path, schemas[kind], label)) for kind, path in paths.items()}
+            for made in asked.linked(number, rows):
+                for kind, table in made.items():
+                    write[kind](table)
+        files |= {path.name: _sha256(path) for path in paths.values()}
     (out / LABEL).write_text(canonical(label | {"files": files}), encoding="utf-8")
     return label | {"files": files, "folder": str(out)}
 
@@ -61,8 +67,9 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
     """What a reader must know who computes with these rows."""
     found = []
     if rows > published or conditional:
-        whose = f"a set of the release, which has {published:,} rows" + (" in all" if conditional else "")
-        found.append(f"They do not know more than {whose}: a standard error from {rows:,} rows may be too small.")
+        of = rows_of(plan)
+        whose = f"a set of the release, which has {published:,} {of}" + (" in all" if conditional else "")
+        found.append(f"They do not know more than {whose}: a standard error from {rows:,} {of} may be too small.")
     if plan.measurements > 1 and sets > plan.measurements:
         found.append(
             f"The release measured {plan.measurements} times: set {plan.measurements + 1} has the noise of set 1, and so on. "
@@ -79,6 +86,11 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
     return found
 
 
+def rows_of(plan: Plan) -> str:
+    """What is counted by `rows`: of linked tables whole households, with everybody in them."""
+    return "rows" if plan.at_most is None else "households"
+
+
 def _must_be_free(out: Path) -> None:
     """A new or empty folder, and never a bundle: a file more, and it would not verify."""
     if any((place / MANIFEST).exists() for place in (out, *out.absolute().parents[:2])):
@@ -92,17 +104,22 @@ def _must_be_free(out: Path) -> None:
         raise SpecError(f"--out {out} is not empty; give a new folder")
 
 
-def _write_parquet(path: Path, asked: Sampling, number: int, label: dict[str, Any]) -> None:
-    schema = tables.records(asked.domain).with_metadata({"steps-sample": canonical(label)})
-    with _whole(path) as unfinished, pq.ParquetWriter(unfinished, schema) as writer:
-        for block in asked.blocks(number, label["rows"]):
-            writer.write_table(block.cast(schema))
+@contextlib.contextmanager
+def _parquet(path: Path, schema: pa.Schema, label: dict[str, Any]) -> Iterator[Callable[[pa.Table], None]]:
+    labelled = schema.with_metadata({"steps-sample": canonical(label)})
+    with _whole(path) as unfinished, pq.ParquetWriter(unfinished, labelled) as writer:
+        yield lambda block: writer.write_table(block.cast(labelled))
 
 
-def _write_csv(path: Path, asked: Sampling, number: int, label: dict[str, Any]) -> None:
+@contextlib.contextmanager
+def _csv(path: Path, schema: pa.Schema, label: dict[str, Any]) -> Iterator[Callable[[pa.Table], None]]:
     with _whole(path) as unfinished, unfinished.open("wb") as file:
-        for place, block in enumerate(asked.blocks(number, label["rows"])):
-            file.write(csv_lines(block, header=place == 0))
+        yield lambda block: _append(file, block)
+
+
+def _append(file: BinaryIO, block: pa.Table) -> None:
+    """The names of columns stand above the first rows."""
+    file.write(csv_lines(block, header=file.tell() == 0))
 
 
 @contextlib.contextmanager

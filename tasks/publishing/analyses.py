@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from schemas.manifest import Manifest
 from schemas.plan import AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
 from schemas.spec.domain import Domain
+from schemas.tables import PERSON
 from steps_engine.analyses.results import results_of
+from steps_engine.domain.blocks import held
+from steps_engine.domain.linked_records import everybody_table
 from tasks.publishing import bundle
 from tasks.tables_on_disk import Stored
 
@@ -21,8 +26,16 @@ def analyses_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]
     """The results of a plan's analyses, from its sets."""
     if not plan.analyses:
         return ()
-    sets = (tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1))
-    return results_of(plan, domain, [Stored(each) if isinstance(each, Path) else bundle.read_table(each) for each in sets])
+    sets = [_opened(tables[f"synthetic-{i}"]) for i in range(1, plan.sets + 1)]
+    persons = list[pa.Table]()
+    if any(each.rows_of is not None for each in plan.analyses):
+        of_sets = (_opened(tables[f"{PERSON}-{i}"]) for i in range(1, plan.sets + 1))
+        persons = [everybody_table(domain, held(rows), held(each)) for rows, each in zip(sets, of_sets, strict=True)]
+    return results_of(plan, domain, sets, persons)
+
+
+def _opened(table: bundle.Content) -> Any:
+    return Stored(table) if isinstance(table, Path) else bundle.read_table(table)
 
 
 def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:
@@ -37,10 +50,25 @@ def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:
             "share": f"{100 * float(planned.share):.3g} %",
             "expected": _width(planned, result.expected_width),
             "achieved": _width(planned, result.achieved_width),
-            "quantity": "share of all rows" if planned.kind == "table" else "coefficient",
+            "quantity": _quantity(planned),
+            "intervals": _intervals(planned, result),
             "rows": [_row(planned, each) for each in result.estimates[:MOST_SHOWN]],
             "more": max(len(result.estimates) - MOST_SHOWN, 0),
         }
+
+
+def _quantity(planned: AnalysisPlan) -> str:
+    if planned.kind != "table":
+        return "coefficient"
+    return "share of all rows" if planned.rows_of is None else "share of all persons"
+
+
+def _intervals(planned: AnalysisPlan, result: AnalysisResult) -> str:
+    if result.honest:
+        return "honest"
+    if not result.measured:
+        return "none: the data do not say"
+    return "not honest" if planned.rows_of is None else "not known to cover"
 
 
 def _width(planned: AnalysisPlan, width: float | None) -> str:

@@ -72,7 +72,7 @@ def columns_of(domain: Domain, view: View) -> tuple[Column, ...]:
     """Those of the synthetic sets: attributes, what follows from them, and the weight."""
     margins, of = _margins(view), what_of(domain) if domain.tables is None else "households"
     own = (column_of(attribute, margins.get(attribute.name), of) for attribute in domain.attributes)
-    derived = (_derived_column(each, margins.get(each.derived.name), of) for each in domain.followings)
+    derived = (derived_column(each, margins.get(each.derived.name), of) for each in domain.followings)
     return (*own, *derived, *_weight_columns(domain))
 
 
@@ -81,8 +81,10 @@ def person_columns(domain: Domain, view: View) -> tuple[Column, ...]:
     if domain.tables is None:
         return ()
     margins, of = _margins(view), "members other than the reference person"
-    own = zip(domain.tables.person.attributes, domain.own.attributes, strict=True)
-    return tuple(column_of(each.as_published(), margins.get(each.name), of, counted.labels) for each, counted in own)
+    person = domain.tables.person
+    own = zip(person.attributes, domain.own.attributes, strict=True)
+    columns = (column_of(each.as_published(), margins.get(each.name), of, counted.labels) for each, counted in own)
+    return (*columns, *map(derived_column, person.followings))
 
 
 def _margins(view: View) -> Mapping[str, Margin]:
@@ -120,7 +122,7 @@ def _counted(labels: Sequence[str], meanings: Sequence[str], among: Sequence[str
             yield Category(code, label, meaning, count, half, float(margin.error[code]), trust(count, half))
 
 
-def _derived_column(following: Following, margin: Margin | None, of: str) -> Column:
+def derived_column(following: Following, margin: Margin | None = None, of: str = "rows") -> Column:
     """Costs nothing: its counts are sums of those from which it follows."""
     derived, may_be_missing = following.derived, None in following.codes
     labels = (*following.categories, *((MISSING,) if may_be_missing else ()))

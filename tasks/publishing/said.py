@@ -74,7 +74,7 @@ def _adding_up(person: PersonTable) -> Iterator[dict[str, str]]:
 
 def derived_rows(domain: Domain) -> list[dict[str, Any]]:
     rows = []
-    for following in domain.followings:
+    for following in domain.all_followings:
         derived = following.derived
         shown = (f"{name} · {text}" if (text := derived.label_texts.get(name)) else name for name in following.categories)
         rows.append({"derived": derived, "categories": list(shown)})

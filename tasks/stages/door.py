@@ -41,8 +41,9 @@ def look_at_source(release: Release) -> Look:
     seen = look_at_release(release)
     if seen.problems:
         raise DataInvalid(f"source {' and '.join(map(str, release.sources))}: {'; '.join(seen.problems)}. No record was read.")
-    if release.expectations:
-        suite_of(load_supplied(release.expectations, release.domain), release.expectations)
+    for asked, domain in release.expectations:
+        if asked:
+            suite_of(load_supplied(asked, domain), asked)
     return seen
 
 

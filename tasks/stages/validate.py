@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import BROKEN, CRITICAL, ROWS, WARNING, build_suite, of_rule, silent_gx
 from schemas.spec.domain import Domain
-from schemas.spec.linked import HouseholdTable, PersonTable
 from schemas.spec.release import Release
 from schemas.supplied import Supplied, load_supplied, suite_of
 from schemas.supplier_suite import supplier_suite
@@ -75,7 +74,8 @@ def validate_records(release: Release, folder: Path) -> Verdict:
     if release.domain.tables is not None:
         profile, outcomes = _linked(release, folder)
     else:
-        profile, supplied = _looked_at(open_source(release.source, release.domain), release, folder)
+        [(asked, domain)] = release.expectations
+        profile, supplied = _looked_at(open_source(release.source, domain), domain, asked, folder)
         outcomes = [*judge(release.domain, profile), *supplied]
     page = _write(folder, _render(release, outcomes, remarks(profile)))
     if any(outcome.refuses for outcome in outcomes):
@@ -131,9 +131,8 @@ def remarks(profile: Profile) -> list[str]:
     return [EMPTY] if profile.values.get(ROWS) == [0] else []
 
 
-def _looked_at(source: Source, release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
+def _looked_at(source: Source, domain: Domain, asked: Path | None, folder: Path) -> tuple[Profile, list[Outcome]]:
     """Records are read only when the columns are the domain's, each of a type that the domain can be read from."""
-    domain, asked = release.domain, release.expectations
     supplied = load_supplied(asked, domain) if asked else ()
     suite = suite_of(supplied, asked) if asked else None
     profile, unchecked = structure(source, domain), judge_supplied(supplied, suite, None)
@@ -150,14 +149,11 @@ def _looked_at(source: Source, release: Release, folder: Path) -> tuple[Profile,
 
 def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
     """Each of two linked tables as any other, then what holds between them; the profile is that of households."""
-    domain, tables = release.domain, release.domain.tables
-    assert tables is not None
-    profiles, outcomes = [], []
-    both: tuple[HouseholdTable | PersonTable, ...] = (tables.household, tables.person)
-    for path, table in zip(release.sources, both, strict=True):
-        own = domain.of_table(table)
-        profiles.append(_profile(open_source(path, own), own, folder))
-        outcomes += judge(own, profiles[-1])
+    domain, profiles, outcomes = release.domain, list[Profile](), list[Outcome]()
+    for path, (asked, own) in zip(release.sources, release.expectations, strict=True):
+        profile, supplied = _looked_at(open_source(path, own), own, asked, folder)
+        profiles.append(profile)
+        outcomes += [*judge(own, profile), *supplied]
     if any(outcome.refuses for outcome in outcomes):
         return profiles[0], [*outcomes, *(Outcome(each.column, each.words, "not checked", None) for each in links(domain))]
     with coded(release.sources, domain, folder) as connection:
@@ -172,18 +168,6 @@ def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
 
 def _between(column: str, words: str, breaking: int) -> Outcome:
     return Outcome(column, words, "not met" if breaking else MET, Finding(breaking) if breaking else None)
-
-
-def _profile(source: Source, domain: Domain, folder: Path) -> Profile:
-    """Records are read only when the columns are the domain's."""
-    profile = structure(source, domain)
-    if any(outcome.state == "not met" for outcome in judge(domain, profile)):
-        return profile
-    try:
-        with connect(source, folder) as connection:
-            return profile | contents(connection, source, domain)
-    except ReadingFailed as failure:
-        return profile | Profile({BROKEN: [1]}, {("", "broken"): Finding(None, (failure.confidential,))})
 
 
 def _run(suite: Any, frame: Any) -> list[Any]:

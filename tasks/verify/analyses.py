@@ -12,19 +12,22 @@ from math import isclose, prod
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from schemas import tables
-from schemas.plan import Plan
+from schemas.plan import Analysis, Plan
 from schemas.results import AnalysisResult
 from schemas.spec.domain import Domain
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import name_of
 from steps_engine.analyses.results import results_of
 from steps_engine.domain.cells import Space
+from steps_engine.domain.linked_records import everybody_table
 from steps_engine.domain.places import with_levels
 from steps_engine.domain.settled import is_settled
 from steps_engine.methods.checked import Findings
 from tasks.publishing import bundle
-from tasks.verify.files import open_table
+from tasks.verify.files import open_table, read_table
 
 MOST_ANALYSES = 100
 MOST_CELLS = 10_000  # of a table that is measured for an analysis
@@ -43,9 +46,10 @@ def check_analyses(
     if not plan.analyses and not said:
         return
     found.collect(bundle.PLAN, planned_problems, plan, domain)
-    names = [f"synthetic-{number}.parquet" for number in range(1, plan.sets + 1)]
-    if all(name in files for name in names):
-        found.collect(bundle.MANIFEST, _published_problems, said, plan, domain, [files[name] for name in names])
+    kinds = ["synthetic", *(tables.linked(domain) and [tables.PERSON])]
+    names = [[f"{kind}-{number}.parquet" for number in range(1, plan.sets + 1)] for kind in kinds]
+    if all(name in files for each in names for name in each):
+        found.collect(bundle.MANIFEST, _published_problems, said, plan, domain, [[files[name] for name in n] for n in names])
 
 
 def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
@@ -53,6 +57,9 @@ def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
     if len(plan.analyses) > MOST_ANALYSES:
         raise ValueError(f"a plan has at most {MOST_ANALYSES} analyses")
     for analysis in plan.analyses:
+        if (analysis.rows_of is not None) != _names_persons(analysis, domain):
+            yield f"analysis {analysis.name!r} is said to be of other rows than those that have its attributes"
+            continue
         needed = needed_by(analysis, domain)
         if analysis.name != name_of(analysis):
             yield f"analysis {analysis.name!r} is called by another name than what it asks"
@@ -65,22 +72,34 @@ def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
             yield f"analysis {analysis.name!r} is called measured, and not all of its tables are"
 
 
+def _names_persons(analysis: Analysis, domain: Domain) -> bool:
+    """Whether an analysis of linked tables is of persons: it names an attribute that household rows do not have."""
+    named = analysis.table or [name for table in needed_by(analysis, domain) for name in table]
+    return domain.tables is not None and not set(named) <= set(domain.names)
+
+
 def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
-    """Where tables are drawn, a draw or the rules tell of every part of this one; in one tree, leaves hold every attribute."""
+    """Where tables are drawn, a draw or the rules tell of every part of this one; in one tree, leaves hold every attribute.
+
+    Of linked tables those draws alone that are of the rows which have these attributes: of other members, or of households.
+    """
+    of_members = domain.tables is not None and not set(table) <= set(domain.names)
+    domain = domain.counted if of_members else domain
+    draws = [draw for draw in plan.draws if (draw.rows_of is not None) == of_members]
     seen = with_levels(domain)
     sizes = {name: seen.sizes[seen.index(name)] for name in table}
     if prod(sizes.values()) > MOST_CELLS:
         return False
     if domain.geographies and plan.decomposition == PLACES and (levels := _levels(domain).intersection(table)):
         return _is_counted_by_place([name for name in table if name not in levels], levels, plan, domain)
-    drawn = {frozenset(of) for draw in plan.draws for of in draw.tables}
+    drawn = {frozenset(of) for draw in draws for of in draw.tables}
     if not drawn:
         whole = plan.decomposition in ONE_TREE and not (plan.election is not None and plan.election.stop)
         return whole and all(draw.threshold is None for draw in plan.draws)
     names = sorted(name for name, size in sizes.items() if size > 1)
     wanted = (frozenset(part) for size in range(1, len(names) + 1) for part in combinations(names, size))
     # Of larger tables under ε counts are drawn, which tell of all their parts.
-    counted = [set(of) for draw in plan.draws if draw.mechanism in COUNTED for of in draw.tables if len(of) > 2]
+    counted = [set(of) for draw in draws if draw.mechanism in COUNTED for of in draw.tables if len(of) > 2]
     untold = [part for part in wanted if part not in drawn and not any(part <= of for of in counted)]
     space = Space(domain)
     return all(is_settled(space, tuple(sorted(map(domain.index, part)))) for part in untold)
@@ -104,14 +123,21 @@ def _is_counted_by_place(others: Sequence[str], levels: frozenset[str], plan: Pl
     return any(draw.tree == tree and draw.layer == ordered.index(level) + 1 for draw in plan.draws if draw.of is None)
 
 
-def _published_problems(said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Path]) -> Iterator[str]:
-    sets = [open_table(path, tables.records(domain)) for path in files]
-    yield from result_problems(said, plan, domain, sets)
+def _published_problems(
+    said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Sequence[Path]]
+) -> Iterator[str]:
+    sets, persons = [open_table(path, tables.records(domain)) for path in files[0]], list[pa.Table]()
+    if any(each.rows_of is not None for each in plan.analyses):
+        of_sets = (read_table(path, tables.persons(domain)) for path in files[1])
+        persons = [everybody_table(domain, rows.read(), each) for rows, each in zip(sets, of_sets, strict=True)]
+    yield from result_problems(said, plan, domain, sets, persons)
 
 
-def result_problems(said: Sequence[AnalysisResult], plan: Plan, domain: Domain, sets: Sequence[Any]) -> Iterator[str]:
+def result_problems(
+    said: Sequence[AnalysisResult], plan: Plan, domain: Domain, sets: Sequence[Any], persons: Sequence[Any] = ()
+) -> Iterator[str]:
     """The manifest says of every analysis what the sets say."""
-    computed = results_of(plan, domain, sets)
+    computed = results_of(plan, domain, sets, persons)
     if [each.name for each in said] != [each.name for each in plan.analyses]:
         yield "does not report the analyses that the plan names"
         return

@@ -21,8 +21,10 @@ dataset: dataset.yaml
 source: {household: households.csv, person: persons.parquet}
 privacy: {epsilon: 8.0}
 formats: [parquet, csv]
-method: {decomposition: households, sets: {count: 2, budget: shared}}
+analyses: [[n_spouse], [relation, sex], "n_person ~ tenure"]
+method: {decomposition: households, sets: {count: 3, budget: shared}}
 """
+DERIVED = "    derived: [{name: schooled, from: education, by: {low: 'no', middle: 'yes', high: 'yes'}}]\n"
 GRANT = ("budget", "grant", "homes-2026", "10", "--why", "test", "--unit", "household")
 
 
@@ -32,7 +34,7 @@ def place(tmp_path_factory) -> Path:
     household, person = homes(600, SeededRandomness(6))
     household.to_csv(folder / "households.csv", index=False)
     person.to_parquet(folder / "persons.parquet", index=False)
-    (folder / "dataset.yaml").write_text(dataset(600))
+    (folder / "dataset.yaml").write_text(dataset(600) + DERIVED)
     (folder / "release.yaml").write_text(RELEASE)
     return folder
 
@@ -79,13 +81,25 @@ def test_linked_tables_are_released_verified_and_asked(place):
     asked(place, "catalogue", str(place / "catalogue"))
     [listed] = json.loads((place / "catalogue" / "catalogue.json").read_bytes())["releases"]
     assert {"tenure", "n_child", "relation", "education"} <= set(listed["attributes"])
+    households, persons, model = json.loads((folder / "manifest.json").read_bytes())["analyses"]
+    assert "not known to cover" in page and "of all persons" in page and not persons["honest"]
+    assert all(each["measured"] and each["expected_width"] for each in (households, persons, model))
+    shares = [((each.relation == "child") & (each.sex == "male")).mean() for each in read_bundle(folder).persons]
+    told = next(each for each in persons["estimates"] if each["name"] == "relation = child, sex = male")
+    assert told["estimate"] == pytest.approx(sum(shares) / 3, rel=1e-4)
     evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
     assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
 
     bundle = read_bundle(folder)
-    assert len(bundle.persons) == len(bundle.households) == 2 and "n_child" in bundle.frames[0]
-    assert len(bundle.fit("age ~ relation + tenure")) == 6
+    assert len(bundle.persons) == len(bundle.households) == 3 and "n_child" in bundle.frames[0]
+    assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
+    assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    more = ("sample", str(folder), "--rows", "300", "--sets", "1", "--where", "tenure=owned", "--out", str(place / "more"))
+    assert asked(place, *more)["of"] == "households"
+    household, person = (pq.read_table(place / f"more/{kind}-1.parquet").to_pandas() for kind in ("household", "person"))
+    assert set(household.tenure) == {"owned"} and set(person.household) == set(household.household) == set(range(1, 301))
+    assert "whole households are made" in asked(place, "sample", str(folder), "--where", "age=20..29", code=2)["error"]
     again = asked(place, "run", str(place / "release.yaml"))
     assert not again["charged"] and again["folder"] == released["folder"]
 

@@ -91,7 +91,32 @@ WRONG = {
         "ignore stands in each",
     ),
     "rules beside": ("expected_rows: {households}", "expected_rows: 5\nunit: {{who: dog}}", "the household is the unit"),
-    "derived": ("expected_rows: {households}", "expected_rows: 5\nderived: []\nrename: {{a: tenure}}", "rename stands in each"),
+    "derived of nothing": (
+        "    parent: household",
+        "    derived: [{{name: band, from: agee, by: {{a: b}}}}]\n    parent: household",
+        "there is no attribute 'agee' in this table",
+    ),
+    "derived of half": (
+        "    key: hid",
+        "    derived: [{{name: owns, from: tenure, by: {{owned: x}}}}]\n    key: hid",
+        "nothing is said of 'rented' of tenure",
+    ),
+    "derived twice": (
+        "    key: hid",
+        "    derived: [{{name: sex, from: tenure, by: {{owned: x, rented: y, other: z}}}}]\n    key: hid",
+        "'sex' stands in both tables",
+    ),
+    "the key's name": ("{{name: region,", "{{name: person,", "'person' is what a key"),
+    "derived beside": (
+        "expected_rows: {households}",
+        "expected_rows: 5\nderived: [{{name: a, from: b, by: {{c: d}}}}]",
+        "leave this out",
+    ),
+    "columns renamed": (
+        "expected_rows: {households}",
+        "expected_rows: 5\nderived: []\nrename: {{a: tenure}}",
+        "rename stands in each",
+    ),
 }
 
 
@@ -117,7 +142,11 @@ def test_too_many_kinds_are_refused(tmp_path):
     ("more", "words"),
     [
         ("method: {decomposition: pairs}\n", "decomposition: pairs releases one table"),
-        ("analyses: [[tenure, region]]\n", "analyses are for a dataset of one table"),
+        ("analyses: [age ~ tenure]\n", "names 'age', of a person; of persons tables alone can be planned"),
+        ("analyses: [agee ~ tenure]\n", "did you mean 'age'"),
+        ("analyses: [[tenure, educatoin]]\n", "did you mean 'education'"),
+        ("expectations: own.json\n", "one suite for two linked tables"),
+        ("expectations: {}\n", "name a suite for household, for person or for both"),
     ],
 )
 def test_a_release_that_does_not_suit_linked_tables_is_refused_with_its_line(tmp_path, more, words):

@@ -20,11 +20,12 @@ from steps_engine.methods.households import check, view
 from steps_engine.methods.households.parts import parts_of, tagged, together
 from steps_engine.methods.households.plan import candidate, outline
 from steps_engine.methods.households.spec import HouseholdsSpec
-from steps_engine.methods.households.synthesize import link
+from steps_engine.methods.households.synthesize import Members, plausible, published
 from steps_engine.methods.pairs.method import PAIRS
 from steps_engine.methods.pairs.tables import read_structure
 from steps_engine.methods.pairs.view import sketch
 from steps_engine.methods.protocol import Candidate, Tables
+from steps_engine.methods.sources import Source
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
@@ -69,7 +70,17 @@ class HouseholdsMethod:
     def link(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> dict[str, pa.Table]:
         """Households and persons of one set, with their keys."""
         _, person = parts_of(domain, plan)
-        return link(domain, person, tables, number, randomness)
+        return published(domain, person, tables, number, randomness).link(tables[f"synthetic-{number}"], 0, randomness)
+
+    def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
+        """Of household rows, as pairs are sampled."""
+        household, _ = parts_of(domain, plan)
+        return PAIRS.source(domain, household.plan, household.of(tables), number, randomness)
+
+    def members(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Members:
+        """Whom such household rows live with."""
+        _, person = parts_of(domain, plan)
+        return plausible(domain, person, tables, number, randomness)
 
     def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
         """Of household rows as pairs do; of persons, of whom reference persons and others were measured apart, all of it."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.budget import UNIT, show_nanos
-from schemas.plan import Draw, Plan
+from schemas.plan import AnalysisPlan, Draw, Plan
 from schemas.spec.domain import Domain
 from schemas.tables import HOUSEHOLD, PERSON
 
@@ -45,15 +45,22 @@ def parts_of(domain: Domain, plan: Plan) -> tuple[Part, Part]:
     if plan.at_most is None:
         raise ValueError("the plan does not say how many persons a household has at most")
     return (
-        Part(HOUSEHOLD, domain, _plan(plan, None, {})),
-        Part(PERSON, domain.counted, _plan(plan, PERSON, {"rows_per_person": plan.at_most - 1, "total": "estimated"})),
+        Part(HOUSEHOLD, domain, _plan(plan, None, domain, {})),
+        Part(PERSON, domain.counted, _plan(plan, PERSON, domain, {"rows_per_person": plan.at_most - 1, "total": "estimated"})),
     )
 
 
-def _plan(plan: Plan, rows_of: str | None, more: Mapping[str, object]) -> Plan:
+def _plan(plan: Plan, rows_of: str | None, domain: Domain, more: Mapping[str, object]) -> Plan:
+    """Its draws, what they cost, and of analyses the tables that it counts: those of household rows have no other columns."""
     draws = tuple(draw for draw in plan.draws if draw.rows_of == rows_of)
     paid = show_nanos(int(sum((draw.cost for draw in draws), Fraction(0)) * UNIT))
-    return plan.model_copy(update={"draws": draws, "rho" if plan.rho else "epsilon": paid, **more})
+    analyses = tuple(_needing(each, rows_of, frozenset(domain.names)) for each in plan.analyses)
+    return plan.model_copy(update={"draws": draws, "analyses": analyses, "rho" if plan.rho else "epsilon": paid, **more})
+
+
+def _needing(analysis: AnalysisPlan, rows_of: str | None, households: frozenset[str]) -> AnalysisPlan:
+    needs = tuple(table for table in analysis.needs if households.issuperset(table.of) == (rows_of is None))
+    return analysis.model_copy(update={"needs": needs})
 
 
 def marked(draw: Draw) -> Draw:

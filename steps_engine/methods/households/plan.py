@@ -9,12 +9,14 @@ from fractions import Fraction
 from schemas.budget import UNIT
 from schemas.errors import SpecError
 from schemas.plan import LayerPlan
-from schemas.spec.analyses import TableAnalysis
+from schemas.spec.analyses import AnyAnalysis, TableAnalysis
 from schemas.spec.domain import Domain
 from schemas.spec.flattened import REFERENCE
 from schemas.spec.release import Release
 from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.analyses.needed import needed_by
+from steps_engine.analyses.questions import questions_of
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
@@ -23,6 +25,7 @@ from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.protocol import Candidate
 
 LEAST, MOST = Fraction(1, 10), Fraction(9, 10)  # of the budget, for household rows
+OWN = 3  # so much more do members' own attributes matter in their rows than the columns of their household, told by its row
 ROWS_PER_CELL = 10  # expected of a table of a member's attribute by kind and by the reference person's, if it is measured
 
 
@@ -57,15 +60,30 @@ def own_places(domain: Domain) -> frozenset[int]:
 
 def _asked(release: Release, flat: Domain, method: HouseholdsSpec, tables: tuple[tuple[str, ...], ...]) -> Release:
     """One part as a release of one table, by pairs: all of them, so that no election comes between."""
-    importance = {name: weight for name, weight in method.importance.items() if name in flat.names}
+    own = flat.names[len(release.domain.names) :]
+    importance = {name: method.importance.get(name, Fraction(1)) * (OWN if name in own else 1) for name in flat.names}
     if unknown := set(method.importance) - set(release.domain.counted.names):
         raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(release.domain.counted.names)}.")
-    pairs = PairsSpec(sets=method.sets, pairs="all", importance=importance)
+    pairs = PairsSpec(sets=method.sets, pairs="all").model_copy(update={"importance": importance})
     total = release.spec.privacy.total if flat is release.domain else "estimated"
     privacy = release.spec.privacy.model_copy(update={"total": total})
-    analyses = tuple(TableAnalysis(table=table) for table in tables)
+    analyses = analyses_of_part(release, flat, tables)
     spec = release.spec.model_copy(update={"method": pairs, "privacy": privacy, "analyses": analyses})
     return release.model_copy(update={"spec": spec, "domain": flat})
+
+
+def analyses_of_part(release: Release, flat: Domain, tables: tuple[tuple[str, ...], ...]) -> tuple[AnyAnalysis, ...]:
+    """What analyses need of one part, beside these tables: those of household rows are its own; those of persons need a table
+    of reference persons there, and one of other members.
+    """
+    domain, own = release.domain, list[AnyAnalysis]()
+    for asked, question in zip(release.spec.analyses, questions_of(release.spec.analyses, domain), strict=True):
+        if question.rows_of is None:
+            own += [asked] if flat is domain else []
+        else:
+            tables += tuple(of for of in needed_by(question, domain) if (flat is domain) == set(of).issubset(domain.names))
+    named = {each.table for each in own if isinstance(each, TableAnalysis)}
+    return (*own, *(TableAnalysis(table=of) for of in dict.fromkeys(tables) if of not in named))
 
 
 def within_household(domain: Domain) -> tuple[tuple[str, ...], ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from schemas.spec.method import Exact, MethodSpec
+from steps_engine.methods.pairs.spec import Importance
 
 
 class HouseholdsSpec(MethodSpec):
@@ -20,7 +21,7 @@ class HouseholdsSpec(MethodSpec):
         default=None,
         description="The part of the budget for household rows, such as 0.4; members get the rest. Else the plan decides.",
     )
-    importance: dict[str, Exact] = Field(
+    importance: Importance = Field(
         default={}, description="How much more an attribute matters than others, such as {tenure: 3, age: 2}. Costs nothing."
     )
 

@@ -6,7 +6,7 @@ with which candidates agree with all tables at once, given the households that t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,22 +25,43 @@ from steps_engine.methods.pairs.structure import Structure, Table
 from steps_engine.methods.pairs.synthesize import by_quota, ungrouped, walk, weights
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
+from steps_engine.methods.sources import measurement_of
 from steps_engine.noise import Randomness, permutation, uniform
 
 CANDIDATES, FEWEST = 16, 4  # for each place of a member, and where there are many places
 MOST_BASE = 2**20
 
 
-def link(domain: Domain, part: Part, tables: Tables, number: int, randomness: Randomness) -> dict[str, pa.Table]:
-    """Households and persons of one set, from its household rows and what was measured of members."""
-    rows, plan = tables[f"synthetic-{number}"], part.plan
-    codes = codes_of(rows, domain)
-    home, kind = members_of(domain, codes)
+@dataclass(frozen=True)
+class Members:
+    """The other members of one set: what was measured of them is estimated once, and drawn given any household rows."""
+
+    domain: Domain
+    structure: Structure
+    found: Estimate
+
+    def link(self, rows: pa.Table, before: int, randomness: Randomness) -> dict[str, pa.Table]:
+        """Households and persons of these household rows; so many households came before them."""
+        codes = codes_of(rows, self.domain)
+        home, kind = members_of(self.domain, codes)
+        drawn = member_codes(self.domain, self.structure, self.found, codes[home], kind, randomness)
+        return linked_tables(self.domain, rows, home, decode(drawn, self.domain.own, randomness), before)
+
+
+def published(domain: Domain, part: Part, tables: Tables, number: int, randomness: Randomness) -> Members:
+    """Those of one of the release's own sets."""
+    plan = part.plan
     structure, noisy = read_measured(part.domain, plan, part.of(tables))
     split = plan.budget == "split"
     found = estimate(structure, noisy, number - 1 if split else 0, None if split or plan.sets == 1 else randomness)
-    drawn = member_codes(domain, structure, found, codes[home], kind, randomness)
-    return linked_tables(domain, rows, home, decode(drawn, domain.own, randomness))
+    return Members(domain, structure, found)
+
+
+def plausible(domain: Domain, part: Part, tables: Tables, number: int, randomness: Randomness) -> Members:
+    """Those of a further set: a plausible draw of everything that was measured; of split sets the estimate."""
+    structure, noisy = read_measured(part.domain, part.plan, part.of(tables))
+    drawn = randomness if part.plan.measurements == 1 else None
+    return Members(domain, structure, estimate(structure, noisy, measurement_of(part.plan, number), drawn))
 
 
 def member_codes(

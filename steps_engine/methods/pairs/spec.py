@@ -5,11 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from schemas.spec.method import Exact, MethodSpec
 
 LEAST = Fraction(1, 10**6)  # importance
+
+
+def positive(importance: dict[str, Fraction]) -> dict[str, Fraction]:
+    if not all(LEAST <= weight <= 1 / LEAST for weight in importance.values()):
+        raise ValueError("importance gives attributes numbers from a millionth to a million, 1 to those that are not named")
+    return importance
+
+
+Importance = Annotated[dict[str, Exact], AfterValidator(positive)]
 
 
 class PairsSpec(MethodSpec):
@@ -21,15 +30,8 @@ class PairsSpec(MethodSpec):
     pairs: Literal["all"] | Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="How many pairs are measured: `all`, or a number to elect. Otherwise the plan decides."
     )
-    importance: dict[str, Exact] = Field(
+    importance: Importance = Field(
         default={},
         description="How much more an attribute matters than others, such as {voted: 3}: its tables get more of the "
         "budget. Costs nothing.",
     )
-
-    @field_validator("importance")
-    @classmethod
-    def _positive(cls, importance: dict[str, Exact]) -> dict[str, Exact]:
-        if not all(LEAST <= weight <= 1 / LEAST for weight in importance.values()):
-            raise ValueError("importance gives attributes numbers from a millionth to a million, 1 to those that are not named")
-        return importance

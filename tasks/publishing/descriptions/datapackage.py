@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from schemas.spec.linked import HouseholdTable, PersonTable
 from schemas.tables import HOUSEHOLD, PERSON
-from tasks.publishing.columns import Column, column_of
+from tasks.publishing.columns import Column, column_of, derived_column
 from tasks.publishing.description import MEDIA, Description, File, stem_of
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
@@ -84,9 +85,10 @@ def _linked(said: Description, file: File) -> dict[str, Any]:
     """With its keys: persons are of the households of their set."""
     tables, kind, of_text = said.domain.tables, stem_of(file.name), file.media == CSV
     assert tables is not None
-    own = tables.household.attributes if kind == HOUSEHOLD else tables.person.attributes
+    own: HouseholdTable | PersonTable = tables.household if kind == HOUSEHOLD else tables.person
     keys = [HOUSEHOLD] if kind == HOUSEHOLD else [HOUSEHOLD, PERSON]
-    columns = [column_of(attribute.as_published()) for attribute in own]
+    columns = [column_of(attribute.as_published()) for attribute in own.attributes]
+    columns += [derived_column(following) for following in own.followings]
     fields = [{"name": key, "type": "integer", "constraints": {"required": True, "minimum": 1}} for key in keys]
     fields += [_field(column, of_text) for column in columns]
     schema: dict[str, Any] = {"fields": fields, "missingValues": [""] if of_text else ["", "nan"], "primaryKey": keys}

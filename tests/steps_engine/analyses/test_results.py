@@ -135,9 +135,9 @@ def test_a_coefficient_that_the_sets_do_not_determine_has_no_number():
 
 
 def test_only_columns_that_are_looked_at_are_needed(made, results):
-    assert columns_of(made.plan) == ("age", "region", "voted", "wage")
+    assert columns_of(made.plan.analyses) == ("age", "region", "voted", "wage")
     fewer = made.plan.model_copy(update={"analyses": made.plan.analyses[:1]})
-    assert columns_of(fewer) == ("age", "voted")
+    assert columns_of(fewer.analyses) == ("age", "voted")
     assert results_of(fewer, PEOPLE, [records.select(["age", "voted"]) for records in made.records]) == results[:1]
 
 

@@ -4,13 +4,14 @@ the query that counts as well.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from schemas.errors import DataInvalid
+from schemas.errors import DataInvalid, SpecError
 from schemas.spec.release import Release
 from steps_engine.domain.linked import parted
 from steps_engine.noise import SeededRandomness
@@ -34,12 +35,12 @@ def good() -> Frames:
     return homes(60, SeededRandomness(4))
 
 
-def written(folder: Path, frames: Frames) -> Release:
+def written(folder: Path, frames: Frames, more: str = "") -> Release:
     """Households in CSV and persons in Parquet: keys are compared whatever the files are."""
     frames[0].to_csv(folder / "h.csv", index=False)
     frames[1].to_parquet(folder / "p.parquet", index=False)
     (folder / "dataset.yaml").write_text(dataset(60))
-    (folder / "release.yaml").write_text(RELEASE)
+    (folder / "release.yaml").write_text(RELEASE + more)
     return load_release(folder / "release.yaml")
 
 
@@ -68,6 +69,25 @@ def test_good_tables_are_valid(good, tmp_path, confidential):
     assert not look_at_release(release).problems
     found = validate_records(release, confidential)
     assert found.expectations > 20 and "within a household" in found.page.read_text()
+
+
+def expecting(column: str, most: int, severity: str = "critical") -> str:
+    kwargs = {"column": column, "min_value": 0, "max_value": most}
+    return json.dumps({"expectations": [{"type": "expect_column_max_to_be_between", "kwargs": kwargs, "severity": severity}]})
+
+
+def test_a_supplier_expects_something_of_either_table(good, tmp_path, confidential):
+    (tmp_path / "h.json").write_text(expecting("hid", 59, "warning"))  # there are sixty
+    (tmp_path / "p.json").write_text(expecting("age", 99))
+    release = written(tmp_path, good, "expectations: {household: h.json, person: p.json}\n")
+    found = validate_records(release, confidential)
+    assert found.warnings == 1 and found.page.read_text().count("max to be between") == 2
+    (tmp_path / "p.json").write_text(expecting("age", 9))
+    with pytest.raises(DataInvalid, match="data fail validation"):
+        validate_records(release, confidential)
+    (tmp_path / "p.json").write_text(expecting("tenure", 9))
+    with pytest.raises(SpecError, match="tenure"):  # a column of the other table
+        load_release(tmp_path / "release.yaml")
 
 
 def orphan(h: pd.DataFrame, p: pd.DataFrame) -> Frames:

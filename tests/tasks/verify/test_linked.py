@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
 from tasks.verify.accounts import domain_problems, plan_problems
+from tasks.verify.analyses import planned_problems
 from tasks.verify.tables import check_set
-from tests.steps_engine.methods.households.small import counted, domain, release, some_homes
+from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
 from tests.steps_engine.methods.households.test_households import changed
 
 OF = domain()
@@ -55,6 +57,17 @@ def test_a_person_in_another_household_is_found(made, tmp_path):
 def test_a_person_too_few_is_found(made, tmp_path):
     table = made.tables["person-1"]
     assert "person-1.parquet" in found(tmp_path, made.tables | {"person-1": table.slice(0, len(table) - 1)})
+
+
+def test_what_is_said_of_analyses_is_looked_at(tmp_path):
+    """A table of persons is measured where one of reference persons and one of members is, each in its own rows."""
+    asked = plan(OF, (("tenure", "sex", "grade"), ("tenure", "n_person")), epsilon=Decimal(8))
+    assert not list(planned_problems(asked, OF))
+    for of in (("tenure", "sex", "grade"), ("tenure", "reference_sex", "reference_grade")):
+        fewer = asked.model_copy(update={"draws": tuple(draw for draw in asked.draws if of not in draw.tables)})
+        assert f"the table of {', '.join(of)} is not measured" in " ".join(planned_problems(fewer, OF))
+    others = [each.model_copy(update={"rows_of": None}) for each in asked.analyses]
+    assert "of other rows than those" in " ".join(planned_problems(asked.model_copy(update={"analyses": others}), OF))
 
 
 def test_a_plan_for_smaller_households_than_the_domain_allows_is_found(made):

@@ -40,13 +40,15 @@ def tables(**person: Any) -> dict[str, Any]:
     }
 
 
-def domain(**person: Any) -> Domain:
-    said = {"name": "d", "population": "p", "expected_rows": 400, "tables": tables(**person)}
-    return Domain.model_validate(said)
+def domain(home: dict[str, Any] | None = None, **person: Any) -> Domain:
+    linked = tables(**person)
+    linked["household"] |= home or {}
+    return Domain.model_validate({"name": "d", "population": "p", "expected_rows": 400, "tables": linked})
 
 
-def release(of: Domain, **privacy: Any) -> Release:
+def release(of: Domain, analyses: tuple[Any, ...] = (), **privacy: Any) -> Release:
     spec = {
+        "analyses": analyses,
         "name": "r",
         "dataset": "d",
         "source": {"household": "h", "person": "p"},
@@ -56,8 +58,8 @@ def release(of: Domain, **privacy: Any) -> Release:
     return Release(spec=ReleaseSpec.model_validate(spec), domain=of, folder=".")
 
 
-def plan(of: Domain, **privacy: Any) -> Plan:
-    return make_plan(release(of, **privacy))
+def plan(of: Domain, analyses: tuple[Any, ...] = (), **privacy: Any) -> Plan:
+    return make_plan(release(of, analyses, **privacy))
 
 
 Household = tuple[int, int, int, list[tuple[int, int, int]]]  # tenure, the head's sex and grade; members' kind, sex and grade

@@ -23,10 +23,16 @@ from tests.zcdp_audit import keeps, price_of
 from tests.zcdp_witness import Met, met
 
 RHO = {"delta": Decimal("1e-9")}
+LARGER = {"epsilon": Decimal(8)}  # at which these analyses can be had
 OF = domain()
 ALIKE: Household = (1, 1, 2, [(0, 1, 2)] * (AT_MOST - 1))  # all members in one cell
 OTHERWISE: Household = (0, 0, 0, [(1, 0, 0)] * (AT_MOST - 1))
 LARGE: Household = (1, 1, 2, [(0, 1, 2)] * AT_MOST)  # one person too many
+ASKED = (
+    ("tenure", "sex", "grade"),
+    ("relation", "grade"),
+    ("tenure", "n_person", "reference_grade"),
+)  # of persons, of households
 both_measures = pytest.mark.parametrize("privacy", [{}, RHO], ids=["pure", "zcdp"])
 both_neighbours = pytest.mark.parametrize("neighbours", ["add_remove", "substitute"])
 
@@ -56,7 +62,11 @@ def neighbour(neighbours: str, home: Household) -> tuple[Counts, Counts]:
 @both_neighbours
 @pytest.mark.parametrize("home", [ALIKE, (1, 1, 2, []), (0, 1, 1, [(0, 0, 1), (1, 1, 2)])])
 def test_a_household_loses_no_more_than_is_charged(privacy, neighbours, home):
-    paid = plan(OF, neighbours=neighbours, **privacy)
+    for asked in ((), ASKED):
+        must_keep(plan(OF, asked, neighbours=neighbours, **(LARGER if asked else {}), **privacy), neighbours, home)
+
+
+def must_keep(paid: Plan, neighbours: str, home: Household) -> None:
     found = lost(OF, paid, *neighbour(neighbours, home))
     for each in (each for part in found.values() for each in part):
         assert price([each], paid) <= float(each.draw.cost) * (1 + 1e-12)
@@ -102,7 +112,10 @@ def test_control_a_household_with_one_person_too_many_is_caught(privacy):
 
 @both_measures
 def test_control_persons_counted_without_the_bound_are_caught(privacy, monkeypatch):
-    """A planner that takes a member's row for a person's only one: the audit sees it, and so does the verifier."""
+    """A planner that takes a member's row for a person's only one: the audit sees it, and so does the verifier.
+
+    In tables that an analysis of persons asked for, too.
+    """
     right = {name: getattr(Allowance, name) for name in ("interaction", "joint")}
 
     def forgetting(name):
@@ -113,8 +126,9 @@ def test_control_persons_counted_without_the_bound_are_caught(privacy, monkeypat
 
     for name in right:
         monkeypatch.setattr(Allowance, name, forgetting(name))
-    paid = plan(OF, **privacy)
+    paid = plan(OF, ASKED, **LARGER, **privacy)
     monkeypatch.undo()
+    assert {("tenure", "sex", "grade")} <= {of for draw in paid.draws if draw.rows_of for of in draw.tables}
     found = lost(OF, paid, *neighbour("add_remove", ALIKE))
     assert all(price([each], paid) > 2 * float(each.draw.cost) for each in found["person"])
     said = [problem for problem in plan_problems(paid, None) if "one household can change it by" in problem]

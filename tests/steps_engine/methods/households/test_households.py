@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pydantic import ValidationError
 
 from schemas import tables as shapes
 from schemas.spec.domain import Domain
+from steps_engine.answers import sample
+from steps_engine.answers.sample import Sampling
+from steps_engine.domain.columns import with_derived
 from steps_engine.domain.linked import joined, parted
-from steps_engine.domain.linked_records import link_problems, member_table, members_of
+from steps_engine.domain.linked_records import everybody, everybody_table, link_problems, member_table, members_of
 from steps_engine.domain.records import codes_of
 from steps_engine.domain.rules import breaking
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.cascade.synthesize import restrict
 from steps_engine.methods.households.plan import planned_share, within_household
+from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
 from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
 
 RULES = ({"always": "grade < reference_grade", "when": {"relation": "child"}}, {"never": {"relation": "head", "grade": 0}})
+
+PAYS = {"name": "pays", "from": "tenure", "by": {"own": "no", "rent": "yes"}}
+DERIVED = (
+    {"name": "kin", "from": "relation", "by": {"head": "yes", "child": "yes", "other": "no"}},
+    {"name": "band", "from": "grade", "by": {"0": "low", "1": "high", "2": "high"}},
+)
 
 
 def lawful(number: int) -> list:
@@ -35,7 +49,7 @@ def lawful(number: int) -> list:
 
 @pytest.fixture(scope="module")
 def of() -> Domain:
-    return domain(rules=RULES)
+    return domain(home={"derived": (PAYS,)}, rules=RULES, derived=DERIVED)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +81,36 @@ def test_a_household_that_could_have_no_such_member_has_none(of):
     assert "never reference_grade = 0" in said
 
 
+def test_what_is_derived_follows_in_either_table_and_can_be_asked_of_persons(of, made):
+    rows, household, person = (made.tables[f"{name}-1"].to_pandas() for name in ("synthetic", "household", "person"))
+    assert (rows.pays == rows.tenure.map({"own": "no", "rent": "yes"})).all() and rows.pays.equals(household.pays)
+    assert (rows.reference_band == rows.reference_grade.map({0: "low", 1: "high", 2: "high"})).all()
+    assert (person.band == person.grade.map({0: "low", 1: "high", 2: "high"})).all()
+    assert ((person.kin == "yes") == (person.relation != "other")).all()
+    everyone = everybody_table(of, made.tables["synthetic-1"], made.tables["person-1"])
+    assert set(with_derived(everybody(of)).names) == set(everyone.column_names) >= {"pays", "reference_band", "band", "kin"}
+
+
 def test_sets_follow_from_what_was_drawn(of, made):
     drawn = Drawn(of, made.plan, made.tables["tree"], made.tables["noisy-counts"])
     again = drawn.link(made.method, made.tables["consistent-counts"], made.tables["synthetic-1"], 1)
     assert again["person"].equals(made.tables["person-1"]) and again["household"].equals(made.tables["household-1"])
+
+
+def test_more_households_have_their_persons_and_keys_that_go_on(of, made, monkeypatch):
+    """In blocks of any size, under a condition on households; the same seed makes the same ones."""
+    monkeypatch.setattr(sample, "BLOCK", 64)
+    tenure = {of.index("tenure"): (1,)}
+    asked = Sampling(of, made.plan, made.tables, tenure, 5)
+    blocks = list(asked.linked(1, 150))
+    assert len(blocks) > 1
+    rows, household, person = (pa.concat_tables(block[kind] for block in blocks) for kind in ("sample", "household", "person"))
+    assert len(rows) == 150 and set(rows["tenure"].to_pylist()) == {"rent"}
+    assert household["household"].to_pylist() == list(range(1, 151)) and not list(link_problems(of, rows, person))
+    members = codes_of(member_table(of, rows, person), of.counted)
+    assert len(members) and not any(breaking(zero, members).any() for zero in of.counted.zeros)
+    assert pa.concat_tables(block["person"] for block in asked.linked(1, 150)).equals(person)
+    assert pa.concat_tables(asked.blocks(1, 150)).equals(rows)
 
 
 @pytest.mark.whole
@@ -111,6 +151,9 @@ def test_every_lie_between_the_tables_is_found(of, made):
     member = persons["person"].to_pylist().index(2)
     relation = persons["relation"][member].as_py()
     lies = {
+        "whose kin does not follow": changed(
+            persons, "kin", member, "no" if persons["kin"][member].as_py() == "yes" else "yes"
+        ),
         "as many persons": changed(persons, "household", member, persons["household"][member].as_py() + 1),
         "numbered 1, 2": changed(persons, "person", member, 3),
         "exactly one head": changed(persons, "relation", member, "head"),
@@ -156,6 +199,19 @@ def test_the_share_of_households_is_planned_or_given():
     from steps_engine.accounting.plans import allowance_of
 
     assert 0.1 <= planned_share(domain(), allowance_of(asked)) < 0.5  # members have three rows to a household's one
+
+
+@pytest.mark.parametrize("privacy", [{}, {"delta": Decimal("1e-9")}], ids=["pure", "zcdp"])
+def test_members_rows_are_spent_on_their_own_attributes_first(privacy):
+    """What a household's columns have in common with each other is told by household rows, with a seventh of the noise."""
+    paid = {table: draw.cost for draw in plan(domain(), **privacy).draws if draw.rows_of for table in draw.tables}
+    assert paid["grade",] > paid["reference_grade",]
+    assert not privacy or paid["sex", "grade"] > paid["reference_sex", "grade"]  # under ε one draw measures both
+
+
+def test_importance_that_no_budget_could_follow_is_refused():
+    with pytest.raises(ValidationError, match="from a millionth to a million"):
+        HouseholdsSpec.model_validate({"importance": {"sex": Fraction(10**7)}})
 
 
 def test_how_people_of_a_household_go_together_is_measured_where_rows_can_fill_it():
