@@ -92,7 +92,11 @@ class Domain(Weighed, Strict):
     rename: dict[str, str] = Field(
         default=NO_NAMES, max_length=1000, description="What columns of the source are called here: {AGE_R: age}."
     )
-    csv: Csv = Field(default=PLAIN_CSV, description="How CSV files are written, where not with commas, points and UTF-8.")
+    csv: Csv = Field(
+        default=PLAIN_CSV,
+        description="How CSV files are written, where not with commas, points and UTF-8. Empty values beyond the header, as "
+        "spreadsheets leave them, are passed over.",
+    )
     title: Title | None = Field(default=None, description="What the data are called, for people: Structure of Earnings 2026.")
     description: Text | None = Field(default=None, description="What they are about: who, what, when.")
     publisher: Title | None = Field(default=None, description="Who publishes releases of them: the agency's name.")

@@ -10,6 +10,7 @@ from pathlib import Path
 from schemas.errors import EvidenceBroken
 from tasks.publishing import bundle
 from tasks.publishing.publication import published_heads
+from tasks.stores.artifacts import drawn_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home
 from tasks.stores.identity import must_be_ours
@@ -34,7 +35,7 @@ def must_be_current(home: Home) -> None:
 def must_be_current_ledger(home: Home) -> Ledger:
     """The ledger, whichever home this is."""
     ledger = open_ledger(home)
-    ledger.must_be_current(ledger.anchor, published_heads(home))
+    ledger.must_be_current(ledger.anchor, published_heads(home), drawn_in(home))
     return ledger
 
 
@@ -42,7 +43,7 @@ def check_ledger(home: Home) -> list[str]:
     """Everything that does not hold in the ledger, and wherever it and public/ tell different stories."""
     ledger = open_ledger(home)
     try:
-        problems = ledger.verify(ledger.anchor, published_heads(home))
+        problems = ledger.verify(ledger.anchor, published_heads(home), drawn_in(home))
     except EvidenceBroken as error:
         problems = [*ledger.verify(ledger.anchor), str(error)]
     return problems + witnesses(home)[1] + _misplaced(home, ledger.entries())

@@ -8,6 +8,7 @@ from schemas.budget import Asked
 from schemas.identity import digest
 from tasks.publishing.publication import published_heads
 from tasks.stages.audit import must_be_current_ledger
+from tasks.stores.artifacts import drawn_in
 from tasks.stores.charging import Account
 from tasks.stores.entries import Entry, must_be_name
 from tasks.stores.home import Home
@@ -31,5 +32,5 @@ def grant(
 def begin_anchor(home: Home, why: str) -> dict[str, Any]:
     """A new anchor, where the old one is lost; refused where one that is there, or a bundle, knows other entries."""
     ledger = open_ledger(home)
-    entry, new = renew_anchor(ledger, why, published_heads(home))
+    entry, new = renew_anchor(ledger, why, published_heads(home), drawn_in(home))
     return {"anchor": str(ledger.anchor.path), "entry": entry.seq, "head": entry.hash, "new": new}

@@ -10,6 +10,7 @@ from typing import Any
 from schemas.errors import EvidenceBroken, SpecError
 from tasks.publishing.publication import published_heads
 from tasks.stages.audit import must_be_current
+from tasks.stores.artifacts import drawn_in
 from tasks.stores.backup import ANCHOR, LEDGER, unpack
 from tasks.stores.files import disk_faults, open_folder, private_folder, sync_folder, write_over
 from tasks.stores.home import Home
@@ -38,11 +39,12 @@ def restore(home: Home, file: Path, passphrase: str) -> dict[str, Any]:
 
 
 def _must_lose_nothing(home: Home, folder: Path) -> None:
-    """The ledger of the backup, against every head that it, the anchor outside or a bundle at either place knows."""
+    """The ledger of the backup, against every head that it, the anchor outside or a bundle at either place knows,
+    and every draw."""
     backed_up = Home(folder, ledger_url=home.ledger_url)
     known = [*published_heads(backed_up), *(published_heads(home) if (home.path / "public").is_dir() else [])]
     ledger = open_ledger(backed_up)
-    problems = ledger.verify(ledger.anchor, known)
+    problems = ledger.verify(ledger.anchor, known, [*drawn_in(backed_up), *drawn_in(home)])
     if home.anchor_file.exists():
         outside = open_ledger(Home(folder, ledger_url=home.ledger_url, anchor_path=home.anchor_file))
         problems += outside.verify(outside.anchor)

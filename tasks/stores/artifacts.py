@@ -215,6 +215,12 @@ class Store:
         return path if hmac.compare_digest(found, said["digest"]) else None
 
 
+def drawn_in(home: Home) -> list[str]:
+    """The releases of which something that follows a charge lies in staging/, sealed or not."""
+    folders = (path for path in (home.path / "staging").glob("*/*") if path.name not in BEFORE_DRAW)
+    return sorted({path.parent.name for path in folders if NAME.fullmatch(path.parent.name) and any(path.glob("*.parquet"))})
+
+
 def _may_be_remade(lost: Entry, history: Sequence[Entry], drawn: bool) -> int:
     """Which time it is made again. A draw never is; nor what a person has approved, or what is public."""
     state = state_of(history)

@@ -1,7 +1,8 @@
 """A backup: one file with all that a home cannot make again, consistent while runs go on. Keys are under a passphrase.
 
 Ledger and bundles are taken while no publication goes on, so that no bundle knows more than the ledger; sealed artifacts after
-the ledger, so that whatever it says was sealed is there. confidential/ is not in it: exact counts can be counted again.
+the ledger, so that whatever it says was sealed is there, and none of a release that it does not know as charged. confidential/
+is not in it: exact counts can be counted again.
 """
 
 from __future__ import annotations
@@ -31,9 +32,7 @@ from .timestamps import FOLDER as TIMESTAMPS
 FORMAT = "steps-backup/1"
 HEADER, KEYS, LEDGER, ANCHOR = "backup.json", "keys.locked", "ledger.db", "anchor.log"
 PATIENCE = 60.0  # seconds to wait for a publication
-POSTGRESQL = (
-    "the ledger is on PostgreSQL and not in here: take pg_dump of it while nothing is published, right before this backup"
-)
+POSTGRESQL = "the ledger is on PostgreSQL and not in here: take pg_dump of it while no release is run, right before this backup"
 
 
 def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
@@ -48,9 +47,11 @@ def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, HEADER, io.BytesIO(header), hashes)
             with alone(home.folder / "publish.lock", PATIENCE):
-                entries = _add_ledger(archive, home, hashes)
+                entries, charged = _add_ledger(archive, home, hashes)
                 _add_tree(archive, home.public, "public", hashes)
-            _add_tree(archive, home.staging, "staging", hashes)
+            for folder in sorted(home.staging.iterdir()):
+                if folder.name.partition(".")[0] in charged:  # with what an approver sees of it, NAME.preview
+                    _add_tree(archive, folder, f"staging/{folder.name}", hashes)
             _add_tree(archive, home.path / TIMESTAMPS, TIMESTAMPS, hashes)
             secret = {"keys": _keys(home), "files": hashes}
             _add(archive, KEYS, io.BytesIO(locked(canonical(secret).encode(), passphrase, header)), {})
@@ -73,23 +74,26 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], hashes: dict[s
     archive.addfile(info, content)
 
 
-def _add_ledger(archive: tarfile.TarFile, home: Home, hashes: dict[str, str]) -> int:
-    """The anchor first: an entry is committed before it is anchored, so that the ledger holds whatever the anchor knows."""
+def _add_ledger(archive: tarfile.TarFile, home: Home, hashes: dict[str, str]) -> tuple[int, set[str]]:
+    """How many entries it has, and what it charged. The anchor first: an entry is committed before it is anchored, so that the
+    ledger holds whatever the anchor knows."""
     if home.anchor_file.exists():
         with home.anchor_file.open("rb") as anchor:
             _add(archive, ANCHOR, io.BytesIO(anchor.read()), hashes)
     ledger = open_ledger(home)
     if home.ledger_url:
-        return ledger.head()[0]
+        known = ledger.entries()
+        return len(known), {entry.release for entry in known if entry.kind == "charge" and entry.release}
     with tempfile.TemporaryDirectory(dir=home.keys) as folder:
         copy = Path(folder) / LEDGER
         with closing(sqlite3.connect(home.ledger_file)) as live, closing(sqlite3.connect(copy)) as snapshot:
             live.backup(snapshot)
             snapshot.execute("PRAGMA journal_mode = DELETE")  # one file
             (entries,) = snapshot.execute("SELECT count(*) FROM entries").fetchone()
+            charged = {name for (name,) in snapshot.execute("SELECT release FROM entries WHERE kind = 'charge'")}
         with copy.open("rb") as content:
             _add(archive, LEDGER, content, hashes)
-    return int(entries)
+    return int(entries), charged
 
 
 def _add_tree(archive: tarfile.TarFile, folder: Path, name: str, hashes: dict[str, str]) -> None:

@@ -105,17 +105,17 @@ class Ledger:
     def decision(self, release: str) -> Entry | None:
         return find_decision(self.entries(release=release))
 
-    def verify(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> list[str]:
+    def verify(self, anchor: Anchor, published_heads: Iterable[KnownHead] = (), drawn: Iterable[str] = ()) -> list[str]:
         """Every sign that the ledger was edited, cut or replaced by an old copy; empty when it is sound."""
         # The anchor is read first: an entry is committed before it is anchored, so a ledger read later holds it. And once more
         # afterwards: an entry is written when the one before it is anchored, so an anchor read later holds all but the last.
         anchored, entries = anchor.read().heads, self.entries()
-        problems = problems_of(entries, anchor, anchored, published_heads)
+        problems = problems_of(entries, anchor, anchored, published_heads, drawn)
         return [*self.database.problems(), *problems, *anchor_problems(len(entries), anchor, anchor.read().heads)]
 
-    def must_be_current(self, anchor: Anchor, published_heads: Iterable[KnownHead] = ()) -> None:
+    def must_be_current(self, anchor: Anchor, published_heads: Iterable[KnownHead] = (), drawn: Iterable[str] = ()) -> None:
         """Refuses to go on with a ledger that does not verify."""
-        must_be_sound(self.database.name, self.verify(anchor, published_heads), "Nothing was charged or drawn")
+        must_be_sound(self.database.name, self.verify(anchor, published_heads, drawn), "Nothing was charged or drawn")
 
     def grant(
         self,

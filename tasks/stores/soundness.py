@@ -14,15 +14,27 @@ from .waves import wave_problems
 
 
 def problems_of(
-    entries: Sequence[Entry], anchor: Anchor, anchored: Sequence[Head], published: Iterable[KnownHead] = ()
+    entries: Sequence[Entry],
+    anchor: Anchor,
+    anchored: Sequence[Head],
+    published: Iterable[KnownHead] = (),
+    drawn: Iterable[str] = (),
 ) -> list[str]:
-    """Every sign that the entries were edited, cut or replaced by an old copy; `anchored` is what the anchor says."""
+    """Every sign that the entries were edited, cut or replaced by an old copy; `anchored` is what the anchor says, `drawn` are
+    the releases of which draws lie in the home."""
     heads = [*(KnownHead(f"the anchor {anchor.path}", *head) for head in anchored), *published]
     own, public = ([head for head in heads if head.chain == chain] for chain in ("own", "public"))
     problems = [*chain_problems(entries), *people_problems(entries), *head_problems((entry.head for entry in entries), own)]
     problems += wave_problems(entries)
     problems += head_problems((entry.head for entry in public_chain(entries)), public, "public entry")
-    return problems
+    return problems + [*_forgotten(entries, drawn)]
+
+
+def _forgotten(entries: Iterable[Entry], drawn: Iterable[str]) -> Iterator[str]:
+    """Nothing is drawn before it is charged: of a draw without a charge, the ledger forgot it."""
+    charged = {entry.release for entry in entries if entry.kind == "charge"}
+    for release in sorted({*drawn} - charged):
+        yield f'draws of release "{release}" lie in staging/, and this ledger never charged it: it is an old copy'
 
 
 def people_problems(entries: Iterable[Entry]) -> Iterator[str]:

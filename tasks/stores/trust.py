@@ -40,13 +40,15 @@ def change_people(ledger: Ledger, change: Change, why: str) -> Entry:
     return ledger._write(draft)[0]
 
 
-def renew_anchor(ledger: Ledger, why: str, published_heads: Iterable[KnownHead]) -> tuple[Entry, bool]:
+def renew_anchor(
+    ledger: Ledger, why: str, published_heads: Iterable[KnownHead], drawn: Iterable[str] = ()
+) -> tuple[Entry, bool]:
     """Begins the anchor anew at the present head. False: it lacks nothing, and nothing was written."""
     if not why.strip():
         raise SpecError('a new anchor needs a reason: --why "…"')
     entries, anchored = ledger.entries(), ledger.anchor.read().heads
     lacking = [*anchor_problems(len(entries), ledger.anchor, anchored)]
-    others = [problem for problem in ledger.verify(ledger.anchor, published_heads) if problem not in lacking]
+    others = [problem for problem in ledger.verify(ledger.anchor, published_heads, drawn) if problem not in lacking]
     must_be_sound(ledger.database.name, others, "No anchor was begun")
     if entries and not lacking:
         return entries[-1], False

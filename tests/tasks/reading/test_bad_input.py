@@ -229,6 +229,23 @@ def test_a_table_without_records_passes_with_a_remark_and_is_counted(name, tmp_p
     assert "Remark" not in (confidential / "validation.html").read_text(encoding="utf-8")
 
 
+def test_empty_values_beyond_the_header_are_passed_over_and_no_others(tmp_path, confidential):
+    header, *rows = good_frame().to_csv(index=False).splitlines()
+    release = make_release(text("\n".join([header, *rows]))(tmp_path))
+    plain = count_cells(release, confidential)
+    for beyond in (",", ",,", ',""'):
+        text("\n".join([header, rows[0] + beyond, *rows[1:]]))(tmp_path)
+        validate_records(release, confidential)
+        counted = count_cells(release, confidential)
+        assert (counted.codes.tolist(), counted.count.tolist()) == (plain.codes.tolist(), plain.count.tolist())
+    for wrong in (rows[0] + ",x", rows[0] + ",,x", rows[0].rpartition(",")[0]):
+        text("\n".join([header, wrong, *rows[1:]]))(tmp_path)
+        with pytest.raises(DataInvalid):
+            validate_records(release, confidential)
+        with pytest.raises(DataInvalid):
+            count_cells(release, confidential)
+
+
 def test_a_value_on_the_page_cannot_run_as_a_script(tmp_path, confidential):
     with_value("voted", "<script>alert(1)</script>").to_parquet(tmp_path / "records.parquet", index=False)
     with pytest.raises(DataInvalid):

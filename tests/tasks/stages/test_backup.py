@@ -142,13 +142,35 @@ def test_a_restoration_cut_short_is_no_home_and_is_finished_by_the_same_command(
     assert check_ledger(home) == []
 
 
+@pytest.mark.whole
+def test_draws_of_a_release_that_is_charged_while_a_backup_is_made_are_not_in_it(home, small, tmp_path, monkeypatch):
+    """They would say of the restored ledger that it is an old copy: it never charged them."""
+    add_tree = backup._add_tree
+
+    def meanwhile(archive, folder, name, hashes):
+        if name == "public":
+            small.write(name="small-2")
+            test_home.stop_before("correct", home, small.release)
+        add_tree(archive, folder, name, hashes)
+
+    monkeypatch.setattr(backup, "_add_tree", meanwhile)
+    back_up(home, tmp_path / "backup.tar", PASSPHRASE)
+    other = Home(tmp_path / "other")
+    restore(other, tmp_path / "backup.tar", PASSPHRASE)
+    assert check_ledger(other) == [] and not (other.staging / "small-2").exists()
+    (home.path / "ledger.db").unlink()
+    home.anchor_file.unlink()
+    with pytest.raises(EvidenceBroken, match='would forget.*draws of release "small-2" lie in staging'):
+        restore(home, tmp_path / "backup.tar", PASSPHRASE)
+
+
 @pytest.mark.slow
 def test_a_backup_made_while_a_run_seals_holds_all_that_its_ledger_knows(home, small, tmp_path, monkeypatch):
     """Between the ledger's copy and the artifacts' the run goes on: nothing sealed is missing, no bundle knows more."""
     add_tree = backup._add_tree
 
     def meanwhile(archive, folder, name, hashes):
-        if name == "staging":
+        if name.startswith("staging/") and open_ledger(home).state("small-1") == "drawn":
             run_stages(home, small.release)
         add_tree(archive, folder, name, hashes)
 

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from flows.runtime.finished import return_finished
+from schemas.budget import Asked
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from tasks.specs import load_release
 from tasks.stages.audit import check_ledger, must_be_current
 from tasks.stages.burn import burn
 from tasks.stages.forget import exact_counts
+from tasks.stages.grant import begin_anchor, grant
 from tasks.stages.take_back import withdraw
 from tasks.stages.validate import silent_gx
 from tasks.stores.acts import homes
@@ -112,6 +114,26 @@ def test_another_home_is_refused_and_burns_nothing(home: Home, small: Small, tmp
     with pytest.raises(EvidenceBroken, match="is another home"):
         burn(other, "small-1", "it looks lost from here")
     assert open_ledger(other).state("small-1") == "drawn"
+
+
+def test_a_ledger_and_an_anchor_that_are_set_back_together_forget_no_draw(home: Home, small: Small, tmp_path: Path):
+    """Neither anchor nor bundle knows better; what was drawn still lies there."""
+    old = Home(tmp_path / "old")
+    open_ledger(old).grant("small-people", 5 * 10**8, "one release")
+    (home.path / "ledger.db").write_bytes((old.path / "ledger.db").read_bytes())
+    home.anchor_file.write_bytes(old.anchor_file.read_bytes())
+    small.write(name="small-2")
+    forgotten = 'draws of release "small-1" lie in staging/, and this ledger never charged it: it is an old copy'
+    with pytest.raises(EvidenceBroken, match=f"{forgotten}. Nothing was charged or drawn"):
+        run_stages(home, small.release)
+    assert check_ledger(home) == [forgotten]
+    with pytest.raises(EvidenceBroken, match=forgotten):
+        grant(home, "small-people", Asked("pure", 10**9, None), "more", "add_remove", "person")
+    home.anchor_file.unlink()
+    with pytest.raises(EvidenceBroken, match=f"{forgotten}. No anchor was begun"):
+        begin_anchor(home, "it was lost")
+    shutil.rmtree(home.staging / "small-1")
+    begin_anchor(home, "the control")
 
 
 @pytest.mark.parametrize("key", ["artifacts.key", "excess.key", "fingerprint.key", "signing-key.pem", "all"])
