@@ -77,7 +77,7 @@ def test_linked_tables_are_released_verified_and_asked(place):
              "always 1 + n_spouse + n_child <= n_person"]  # fmt: skip
     assert codebook[codebook["kind"] == "rule"].index.get_level_values("category").tolist() == rules
     assert all(html.escape(rule) in (folder / "codebook.html").read_text() for rule in rules)
-    assert "their persons stand in linked tables, with 4 attributes" in (folder / "README.txt").read_text()
+    assert "their persons stand in linked tables, with 5 attributes" in (folder / "README.txt").read_text()
     asked(place, "catalogue", str(place / "catalogue"))
     [listed] = json.loads((place / "catalogue" / "catalogue.json").read_bytes())["releases"]
     assert {"tenure", "n_child", "relation", "education"} <= set(listed["attributes"])
