@@ -34,6 +34,18 @@ def must_differ(domain: Domain) -> None:
         raise problem_at(("weight", "column"), f"{domain.weight.column!r} stands twice: {taken}")
 
 
+def must_stand_in_tables(domain: Domain) -> None:
+    """What each of linked tables says of its own columns."""
+    for key in ("ignore", "rename") if domain.tables else ():
+        if getattr(domain, key):
+            raise problem_at((key,), f"{key} stands in each of the tables; leave it out here")
+
+
+def must_overlap_others(domain: Domain) -> None:
+    if domain.population in domain.overlaps or len(set(domain.overlaps)) < len(domain.overlaps):
+        raise problem_at(("overlaps",), f"name each other population once, and not {domain.population!r} itself")
+
+
 def must_weigh(domain: Domain) -> None:
     """Weights count one table of records, in places of one level."""
     if domain.weight is not None and (domain.tables is not None or domain.geographies):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -12,7 +13,7 @@ from schemas.spec.attribute_base import MOST_CATEGORIES, NO_LABELS, AttributeNam
 from schemas.spec.attributes import Attribute, Categorical
 from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.values import Label
-from schemas.spec.yaml import Strict
+from schemas.spec.yaml import Strict, problem_at
 
 
 def _mapping(by: Any) -> Any:
@@ -90,6 +91,24 @@ class Following:
     def filled(self) -> tuple[int, ...]:
         """As codes of that attribute."""
         return tuple(len(self.categories) if code is None else code for code in self.codes)
+
+
+def followings_of(
+    derived: Sequence[Derived], attributes: Sequence[Attribute], column: str | None = None
+) -> tuple[Following, ...]:
+    """Each with what it is for every category of the attribute from which it follows; `column` says whose row it is."""
+    names, found = [attribute.name for attribute in attributes], []
+    for number, each in enumerate(derived):
+        try:
+            if each.name == column:
+                raise ValueError(f"{each.name!r} says whose row it is: it cannot be released")
+            if each.from_ not in names:
+                raise ValueError(f"there is no attribute {each.from_!r}; there are {', '.join(names)}")
+            place = names.index(each.from_)
+            found.append(each.following(place, attributes[place]))
+        except ValueError as error:
+            raise problem_at(("derived", number), str(error)) from None
+    return tuple(found)
 
 
 def levels_of(attribute: Attribute, place: int) -> tuple[Following, ...]:

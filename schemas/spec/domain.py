@@ -19,8 +19,8 @@ from pydantic import (
 
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
-from schemas.spec.consistent import must_differ, must_name_columns, must_weigh
-from schemas.spec.derived import Derived, Following, levels_of
+from schemas.spec.consistent import must_differ, must_name_columns, must_overlap_others, must_stand_in_tables, must_weigh
+from schemas.spec.derived import Derived, Following, followings_of, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
     household_attributes,
@@ -140,13 +140,6 @@ class Domain(Weighed, Strict):
             raise ValueError(f"a dataset has 1 to 1000 attributes, or tables; found {len(attributes) or 'neither'}")
         return attributes
 
-    @model_validator(mode="after")
-    def _plain_beside_tables(self) -> Self:
-        for key in ("ignore", "rename") if self.tables else ():
-            if getattr(self, key):
-                raise problem_at((key,), f"{key} stands in each of the tables; leave it out here")
-        return self
-
     @cached_property
     def counted(self) -> Domain:
         """What is counted of a record: of linked tables a member's row, which has its household's columns first."""
@@ -179,12 +172,12 @@ class Domain(Weighed, Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        must_stand_in_tables(self)
         must_differ(self)
         must_weigh(self)
         must_name_columns(self)
         assert self.followings is not None  # each follows from an attribute, for all of its categories
-        if self.population in self.overlaps or len(set(self.overlaps)) < len(self.overlaps):
-            raise problem_at(("overlaps",), f"name each other population once, and not {self.population!r} itself")
+        must_overlap_others(self)
         for number, rule in enumerate(self.rules):
             try:
                 self._zeros(rule)
@@ -197,7 +190,7 @@ class Domain(Weighed, Strict):
     def followings(self) -> tuple[Following, ...]:
         """Levels of places and derived attributes, each with what it is for every category of the one from which it follows."""
         levels = (level for place in self.geographies for level in levels_of(self.attributes[place], place))
-        return (*levels, *(self._following(number, each) for number, each in enumerate(self.derived)))
+        return (*levels, *followings_of(self.derived, self.attributes, self.unit.column))
 
     @property
     def all_followings(self) -> tuple[Following, ...]:
@@ -218,14 +211,6 @@ class Domain(Weighed, Strict):
     def of_attributes(self) -> tuple[Rule, ...]:
         """The rules that name no coarser level of places."""
         return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
-
-    def _following(self, number: int, each: Derived) -> Following:
-        try:
-            if each.name == self.unit.column:
-                raise ValueError(f"{each.name!r} says whose row it is: it cannot be released")
-            return each.following(self.index(each.from_), self.attributes[self.index(each.from_)])
-        except ValueError as error:
-            raise problem_at(("derived", number), str(error)) from None
 
     def as_published(self) -> Domain:
         """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from schemas.spec.attributes import Attribute, Named
-from schemas.spec.derived import Derived, Following
+from schemas.spec.derived import Derived, Following, followings_of
 from schemas.spec.described import without_silence
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.rules import Rule, spoken
@@ -38,16 +38,7 @@ class _Table(Strict):
     @property
     def followings(self) -> tuple[Following, ...]:
         """Each with what it is for every category of the attribute from which it follows."""
-        return tuple(self._following(number, each) for number, each in enumerate(self.derived))
-
-    def _following(self, number: int, each: Derived) -> Following:
-        try:
-            if each.from_ not in self.names:
-                raise ValueError(f"there is no attribute {each.from_!r} in this table; it has {', '.join(self.names)}")
-            place = self.names.index(each.from_)
-            return each.following(place, self.attributes[place])
-        except ValueError as error:
-            raise problem_at(("derived", number), str(error)) from None
+        return followings_of(self.derived, self.attributes)
 
     @model_validator(mode="after")
     def _derived_follow(self) -> Self:

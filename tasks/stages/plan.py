@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 from schemas import tables
-from schemas.errors import SpecError
+from schemas.errors import EvidenceBroken, SpecError
 from schemas.identity import spec_hash
 from schemas.plan import Plan, read_plan
 from schemas.spec.release import Release
@@ -17,6 +17,8 @@ from tasks.publishing.formats import must_be_known
 from tasks.stages.references import PlanReference
 from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
+from tasks.verify.accounts import domain_problems, plan_problems
+from tasks.verify.analyses import planned_problems
 
 
 def plan(home: Home, release: Release) -> PlanReference:
@@ -28,8 +30,20 @@ def plan(home: Home, release: Release) -> PlanReference:
     found = store.find(release.name, "plan")
     if found is not None and _is_for(load_plan(store, PlanReference(found)), release):
         return PlanReference(found)
-    text = make_plan(release, SystemRandomness()).model_dump_json()
-    return PlanReference(store.write(release.name, "plan", pa.table({"plan": [text]}), tables.PLAN, "public"))
+    made = make_plan(release, SystemRandomness())
+    _must_verify(made, release)
+    text = pa.table({"plan": [made.model_dump_json()]})
+    return PlanReference(store.write(release.name, "plan", text, tables.PLAN, "public"))
+
+
+def _must_verify(made: Plan, release: Release) -> None:
+    """What the verifier would refuse of a bundle is refused before the charge, by its own reading of the plan."""
+    found = (*plan_problems(made, None), *domain_problems(made, release.domain), *planned_problems(made, release.domain))
+    if found:
+        raise EvidenceBroken(
+            f'release "{release.name}": once published, its plan would not verify: {found[0]}. Nothing was charged. The '
+            "program is at fault here, not the spec: please report it with both files."
+        )
 
 
 def _is_for(planned: Plan, release: Release) -> bool:

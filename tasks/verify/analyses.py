@@ -87,17 +87,17 @@ def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
     domain = domain.counted if of_members else domain
     draws = [draw for draw in plan.draws if (draw.rows_of is not None) == of_members]
     seen = with_levels(domain)
-    sizes = {name: seen.sizes[seen.index(name)] for name in table}
-    if prod(sizes.values()) > MOST_CELLS:
-        return False
+    sizes = {name: size for name in table if (size := seen.sizes[seen.index(name)]) > 1}  # one category leaves nothing to tell
+    table = sorted(sizes)
+    if not table or prod(sizes.values()) > MOST_CELLS:
+        return not table
     if domain.geographies and plan.decomposition == PLACES and (levels := _levels(domain).intersection(table)):
         return _is_counted_by_place([name for name in table if name not in levels], levels, plan, domain)
     drawn = {frozenset(of) for draw in draws for of in draw.tables}
     if not drawn:
         whole = plan.decomposition in ONE_TREE and not (plan.election is not None and plan.election.stop)
         return whole and all(draw.threshold is None for draw in plan.draws)
-    names = sorted(name for name, size in sizes.items() if size > 1)
-    wanted = (frozenset(part) for size in range(1, len(names) + 1) for part in combinations(names, size))
+    wanted = (frozenset(part) for size in range(1, len(table) + 1) for part in combinations(table, size))
     # Of larger tables under ε counts are drawn, which tell of all their parts.
     counted = [set(of) for draw in draws if draw.mechanism in COUNTED for of in draw.tables if len(of) > 2]
     untold = [part for part in wanted if part not in drawn and not any(part <= of for of in counted)]

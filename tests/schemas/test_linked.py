@@ -94,7 +94,7 @@ WRONG = {
     "derived of nothing": (
         "    parent: household",
         "    derived: [{{name: band, from: agee, by: {{a: b}}}}]\n    parent: household",
-        "there is no attribute 'agee' in this table",
+        "there is no attribute 'agee'; there are",
     ),
     "derived of half": (
         "    key: hid",

@@ -53,10 +53,17 @@ def measure_margins(domain: Domain, plan: Plan, counts: Counts, randomness: Rand
         if draw.tables and max(map(len, draw.tables)) < 2:
             for table, values in noised(draw, exact, sizes, randomness).items():
                 noisy[table].append(values)
-    total = noisy[()] or [exact[()]] * plan.measurements
     none = [np.zeros(0, dtype=np.int64)] * plan.measurements
     contrasts = tuple(np.stack(noisy[name,] or none) for name in domain.names)
-    return Margins(domain, plan, np.clip(np.concatenate(total), 0, most_rows(domain)), contrasts)
+    return Margins(domain, plan, _rows(noisy[()], rows, domain, plan), contrasts)
+
+
+def _rows(noisy: list[np.ndarray], exact: int, domain: Domain, plan: Plan) -> np.ndarray:
+    """In every measurement: an estimate within what a set may hold, or the exact number where that is published."""
+    if not noisy:
+        return np.full(plan.measurements, exact, dtype=np.int64)
+    told: np.ndarray = np.clip(np.concatenate(noisy), 0, most_rows(domain))
+    return told
 
 
 def noised(

@@ -62,9 +62,10 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 
 def must_be_possible(places: Places) -> None:
     """There is something to be told of places, and rules that name them leave somebody everywhere, and everybody somewhere."""
-    if not places.others:
+    if all(places.domain.sizes[j] == 1 for j in places.others):
         raise SpecError(
-            f"decomposition: places needs an attribute beside {places.name}; for places alone, order a tree by them."
+            f"decomposition: places needs an attribute of two or more categories beside {places.name}; for places alone, order "
+            "a tree by them."
         )
     if any(places.attribute in each.places for each in places.domain.comparisons):
         raise SpecError(

@@ -43,9 +43,10 @@ def synthesize(measured: Measured, which_set: int, randomness: Randomness) -> pa
     plan = measured.nation.margins.plan
     split = plan.budget == "split"
     made = country(measured, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
-    exact = plan.total != "estimated"
-    rows = int(measured.nation.margins.total[0]) if exact else round(round(float(made.joined.rows.value[0][0, 0]), 6))
-    rows = min(max(rows, 0 if exact else 1), most_rows(measured.places.domain))
+    estimated = round(round(float(made.joined.rows.value[0][0, 0]), 6))
+    rows = min(max(estimated, 1), most_rows(measured.places.domain))
+    if plan.total != "estimated":
+        rows = int(measured.nation.margins.total[0])
     return decode(codes_of(measured, made, rows, randomness), measured.places.domain, randomness)
 
 

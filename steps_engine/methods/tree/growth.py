@@ -120,8 +120,8 @@ class Growth:
 
     def _leaf_cells(self, number: np.ndarray, last: bool) -> np.ndarray:
         """The cell of each node that is a leaf, -1 for the others: a node with a single allowed cell is one."""
-        if last:
-            return self.prefix
+        if last:  # rules may settle attributes that no layer is split on
+            return self.prefix if self.patterns.all() else self._each(complete, np.zeros_like)
         cell = np.full(self.width, -1, dtype=np.int64)
         single = np.flatnonzero(number == 1)
         cell[single] = self._only(single)._each(complete, np.zeros_like)

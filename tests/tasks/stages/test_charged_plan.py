@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import EvidenceBroken
-from schemas.plan import Plan
+from schemas.plan import Draw, Plan
 from tasks.specs import load_release
 from tasks.stages import charge as charging
 from tasks.stages.charge import ChargedPlan, charge
@@ -100,3 +100,19 @@ def test_a_plan_alone_is_not_taken_for_a_charged_one(paid: tuple):
     assert isinstance(charged.plan, Plan)
     with pytest.raises(AttributeError):
         sanitize(home, asked, planned, cells, planned, charged.plan)
+
+
+def test_a_plan_that_would_not_verify_is_neither_sealed_nor_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    small = make_small(tmp_path, rows=601)
+    home, asked = Home(small.home), load_release(small.release)
+    made = load_plan(Store(home), plan(home, asked))
+    quiet = made.model_copy(update={"draws": tuple(_with_half_the_noise(draw) for draw in made.draws)})
+    monkeypatch.setattr("tasks.stages.plan.make_plan", lambda *_: quiet)
+    other = load_release(small.write("another"))
+    with pytest.raises(EvidenceBroken, match="its plan would not verify: .* Nothing was charged. The program is at fault"):
+        plan(home, other)
+    assert Store(home).find("another", "plan") is None
+
+
+def _with_half_the_noise(draw: Draw) -> Draw:
+    return draw.model_copy(update={"scale": draw.scale / 2})

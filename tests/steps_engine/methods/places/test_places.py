@@ -582,3 +582,33 @@ def test_more_rows_can_be_drawn():
         5_000, {}, SeededRandomness("r")
     )
     assert drawn.shape == (5_000, 4) and np.abs(exact(drawn, 1) / 5_000 - exact(people(), 1) / 20_000).max() < 0.02
+
+
+def one_nation(*sizes: int, expected: int = 3000) -> Domain:
+    """A level of one place only, three regions and nine tracts, and attributes of so many categories."""
+    table = tuple(("nation", f"r{t // 3}", f"t{t}") for t in range(9))
+    tract = {"name": "tract", "kind": "categorical", "geography": {"levels": ("nation", "region", "tract"), "table": table}}
+    others = ({"name": f"x{j}", "kind": "integer", "bounds": (0, size - 1)} for j, size in enumerate(sizes))
+    return Domain.model_validate({"name": "d", "population": "p", "expected_rows": expected, "attributes": (tract, *others)})
+
+
+@pytest.mark.parametrize("table", [("nation", "region"), ("nation", "x0"), ("nation", "region", "x0"), ("nation",)])
+def test_a_level_of_one_place_leaves_nothing_to_tell_and_the_verifier_knows_it(table):
+    of = one_nation(2)
+    plan = make_plan(asked(of, "pure", analyses=(table,), epsilon=Decimal(8)))
+    assert plan.analyses[0].measured and list(planned_problems(plan, of)) == []
+
+
+def test_places_beside_attributes_without_a_choice_are_refused_before_data():
+    of = one_nation(1)
+    with pytest.raises(SpecError, match="needs an attribute of two or more categories beside tract"):
+        make_plan(asked(of, "pure"))
+    assert make_plan(asked(of, "pure", method="auto")).decomposition != "places"
+
+
+@pytest.mark.parametrize("method", ["places", "pairs"])
+def test_an_exact_number_of_rows_is_kept_whatever_was_expected(method):
+    of = one_nation(2, expected=20)
+    codes = np.stack([np.arange(5000) % 9, np.arange(5000) % 2], axis=1)
+    found = run(asked(of, "pure", method=method, total="invariant"), count_codes(codes), SeededRandomness("exact"))
+    assert len(found.records[0]) == 5000 and found.method.check(of, found.plan, found.tables).findings == ()

@@ -23,7 +23,7 @@ from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.methods.tree.synthesize import synthesize
 from steps_engine.noise import SeededRandomness, uniform
-from tests.steps_engine.shapes import METHODS, SHAPES, allowed_cells, counted, domain, records, release
+from tests.steps_engine.shapes import METHODS, SHAPES, allowed_cells, counted, domain, never, records, release
 
 CASES = {
     f"{name}: {how}": (shape, method)
@@ -180,3 +180,17 @@ def test_a_person_keeps_at_most_the_declared_rows_chosen_from_their_own():
     assert len({tuple(sorted(encode(data, many, key)[:, 0].tolist())) for key in keys}) == 3, "any two of a's rows may stay"
     with pytest.raises(DataInvalid, match="more than 2 rows"):
         encode(data, many.model_copy(update={"unit": many.unit.model_copy(update={"excess": "forbid"})}))
+
+
+SETTLED = {
+    "two that are equal": (domain(4, 4, rules=({"always": "x0 == x1"},)), ("x0",), [0, 0]),
+    "equal, and another": (domain(4, 4, 3, rules=({"always": "x0 == x1"},)), ("x0", "x2"), [0, 0, 1]),
+    "one with a single category left": (domain(3, 2, rules=(never(x0=0), never(x0=1))), ("x1",), [2, 1]),
+}
+
+
+@pytest.mark.parametrize("shape, order, like", SETTLED.values(), ids=SETTLED)
+def test_attributes_that_no_layer_splits_have_what_rules_leave_them(shape, order, like):
+    rows = np.array([like] * 30 + [[1, 1, 2][: len(like)] if like[0] == 0 else [2, 0]] * 50)
+    [synthetic] = run(shape, method_spec("tree", order=order), count_codes(rows), "100000")
+    assert cells_of(synthetic) == Counter(map(tuple, rows.tolist()))
