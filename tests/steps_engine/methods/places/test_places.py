@@ -392,6 +392,9 @@ def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure
             assert np.allclose(both.variance.reshape(-1, 4, 6), turned.variance.reshape(6, 4, -1).T)
             some = ask(1, 2, kept={3: (0, 4)}, classes=classes)
             assert np.allclose(some.estimate, both.estimate.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel())
+            assert "which no analysis asked for" in ask(0, 1, 2, kept={}) and "no analysis asked for more" in ask(
+                1, 2, 3, kept={}
+            )
             true = exact(codes, level, 2, 3)
             wanted = {"both": (both, true), "one": (one, exact(codes, level, 2))}
             wanted["some"] = some, true.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel()
