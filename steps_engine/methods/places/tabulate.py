@@ -18,7 +18,8 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.domain.places import Places
 from steps_engine.inference.levels import Levels, Sums
-from steps_engine.inference.place_tables import BY, Of, names_of, parts, told
+from steps_engine.inference.place_tables import BY, Of, names_of, parts
+from steps_engine.inference.place_tables import told as told_levels
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.pairs import tabulate as of_pairs
 from steps_engine.methods.places.estimate import Measured, joined
@@ -40,7 +41,7 @@ def _lacking(measured: Measured, tables: Tables, of: tuple[int, ...]) -> tuple[s
             places.nation, measured.nation.margins.plan, measured.of_nation_in(tables), [_lowered(places, of)]
         )[0]
     others = tuple(sorted(j for j in of if j != places.attribute and places.domain.sizes[j] > 1))
-    if told(measured.tables).get(others, 0) == places.finest:
+    if told_levels(measured.tables).get(others, 0) == places.finest:
         return ()
     return (" × ".join(places.domain.names[j] for j in of),)
 
@@ -109,17 +110,18 @@ def _part(levels: Levels, places: Places, by: _Sum) -> _Part | None:
 def _by_place(measured: Measured, plan: Plan, asked: Asked) -> Tabulated | str:
     places, domain = measured.places, measured.places.domain
     chosen = tuple(sorted(j for j in asked.all if j != places.attribute and domain.sizes[j] > 1))
-    found, by, name = joined(measured, None), _Sum.of(asked, places.attribute, domain), BY.join(names_of(places, chosen))
+    found, by = joined(measured, None), _Sum.of(asked, places.attribute, domain)
     if chosen and chosen not in found.contrasts:
-        why = "was not counted by place, where it would have drowned in noise"
-        return f"not measured: {name} {why if len(chosen) == 1 else 'was not counted by place, since no analysis asked for it'}"
-    parts_ = {part: _part(found.of(part), places, by) for part in parts(chosen)}
-    if any(part is None for part in parts_.values()):
+        why = "where it would have drowned in noise" if len(chosen) == 1 else "which no analysis asked for"
+        return f"not measured: {BY.join(names_of(places, chosen))} was not counted by place, {why}"
+    told = {part: _part(found.of(part), places, by) for part in parts(chosen)}
+    known = {part: each for part, each in told.items() if each is not None}
+    if len(known) < len(told):
+        why = "would have drowned further down" if len(chosen) == 1 else "no analysis asked for more"
         reached = places.levels[found.of(chosen).depth - 1]
-        return f"not measured: {name} was counted down to {reached}, and would have drowned further down"
+        return f"not measured: {BY.join(names_of(places, chosen))} was counted down to {reached}, and {why}"
     axes = {j: _Sum.of(asked, j, domain) for j in chosen}
-    numbers = _crossed({of: part for of, part in parts_.items() if part is not None}, axes)
-    return _tabulated(domain, asked, plan, {places.attribute: by, **axes}, *numbers)
+    return _tabulated(domain, asked, plan, {places.attribute: by, **axes}, *_crossed(known, axes))
 
 
 def _crossed(found: dict[Of, _Part], axes: dict[int, _Sum]) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:

@@ -33,6 +33,7 @@ from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.noise import SeededRandomness
 from tasks.verify.analyses import planned_problems
+from tasks.verify.records import record_problems
 
 COUNTIES, TRACTS = 12, 96
 MEASURES = {"pure": {"epsilon": Decimal(1)}, "zcdp": {"rho": Decimal("0.02"), "delta": Decimal("1e-9")}}
@@ -391,6 +392,9 @@ def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure
             assert np.allclose(both.variance.reshape(-1, 4, 6), turned.variance.reshape(6, 4, -1).T)
             some = ask(1, 2, kept={3: (0, 4)}, classes=classes)
             assert np.allclose(some.estimate, both.estimate.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel())
+            assert "which no analysis asked for" in ask(0, 1, 2, kept={}) and "no analysis asked for more" in ask(
+                1, 2, 3, kept={}
+            )
             true = exact(codes, level, 2, 3)
             wanted = {"both": (both, true), "one": (one, exact(codes, level, 2))}
             wanted["some"] = some, true.reshape(-1, 4, 6)[:, :, [0, 4]].sum(axis=2).ravel()
@@ -454,6 +458,8 @@ def test_rows_keep_rules_of_places_and_every_place_keeps_its_rows(measure):
     drawn, loose = (codes_of(each.records[0], of) for each in (found, without))
     assert len(keeping(of, loose)) < len(loose)  # rows without the rules break them
     assert len(keeping(of, drawn)) == len(drawn)
+    assert ["has a row that breaks a rule"] == list(record_problems(of, without.records[0], None))
+    assert not list(record_problems(of, found.records[0], None))
     rows = joined(read_measured(of, found.plan, found.tables), 0).rows
     assert np.abs(exact(drawn, 2) - np.maximum(rows.value[2][:, 0], 0)).sum() <= COUNTIES
     for attribute in (0, 2, 3):
