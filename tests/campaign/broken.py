@@ -15,7 +15,8 @@ from flows.cli import main
 from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tests.campaign.subject import COST, EXACT, NAME, POPULATION
+from tests.campaign.subject import COST, NAME, POPULATION
+from tests.campaign.ways import EXACT
 from tests.flows.small import PERSON
 
 

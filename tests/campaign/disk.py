@@ -13,8 +13,9 @@ from typing import Any
 
 from tasks.stores.home import Home
 from tests.campaign.stages import ended, rehearsed, warm
-from tests.campaign.subject import METHODS, Subject, drawn, leaking, make_subject, overspending, settled
+from tests.campaign.subject import Subject, drawn, leaking, make_subject, overspending, settled
 from tests.campaign.trials import CannotTry, Family, Found, Trial
+from tests.campaign.ways import WAYS
 from tests.flows.without_prefect import in_child, run_stages
 
 PAGE = 4096  # the least that a tmpfs gives away: between two of its pages no write can meet its end
@@ -59,7 +60,7 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
         before = used(disk)
         assert ended(subject) == 0
         needed = int(1.1 * (used(disk) - before)) // PAGE
-    places = [(method, pages) for method in METHODS for pages in range(2 + needed)]
+    places = [(method, pages) for method in WAYS for pages in range(2 + needed)]
     random.Random(0).shuffle(places)
     yield {"places": places, "modules": modules}
 
@@ -115,7 +116,7 @@ def _filled_up(subject: Subject, disk: Path, chance: random.Random) -> list[str]
 
 FAMILY = Family(
     name="disk",
-    does="A disk with room for 0, 1, 2 … pages of 4 KiB, up to all that a release writes, for each of four methods; and a disk that fills up under a real `steps run`.",
+    does="A disk with room for 0, 1, 2 … pages of 4 KiB, up to all that a release writes, for each of six methods; and a disk that fills up under a real `steps run`.",
     trials=2000,
     share=8,
     attempt=attempt,

@@ -1,4 +1,5 @@
-"""Every byte of a small bundle, its signed notice and its history of keys included, changed by itself: verify sees it."""
+"""Every byte of a small bundle, its signed notice and its history of keys included, changed by itself: verify sees it. And the
+first bytes of every file of bundles with other files: of places, of households."""
 
 from __future__ import annotations
 
@@ -12,15 +13,20 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.checked import Findings
 from tasks.publishing.publication import publish
 from tasks.stages.take_back import withdraw
+from tasks.stages.validate import silent_gx
 from tasks.stores.keys import signing_key
 from tasks.stores.ledger import open_ledger
 from tasks.stores.rotation import rotate
 from tasks.verify import bundle as checking
 from tasks.verify.bundle import Problem, holds, verify_bundle
+from tests.campaign.subject import NAME as RELEASED
+from tests.campaign.subject import make_subject
 from tests.campaign.trials import Family, Found, Trial
+from tests.flows.without_prefect import run_stages
 from tests.tasks.publishing.making import a_release, make, some_counts
 
 BYTES = 256  # a trial
+OTHERS = ("places", "households")
 NAME = "poll-2026"
 SMALLEST = Domain.model_validate(
     {
@@ -56,34 +62,45 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     publish(*made.arguments)
     withdraw(made.home, NAME, "a campaign")
     place = made.home.public / NAME
-    parts = [(path.name, start) for path in sorted(place.iterdir()) for start in range(0, path.stat().st_size, BYTES)]
-    yield {"bundle": str(place), "key": str(made.home.keys / "signing-key.pub"), "parts": parts}
+    files = sorted(place.iterdir())
+    parts = [(str(place), path.name, start) for path in files for start in range(0, path.stat().st_size, BYTES)]
+    others = [_released(folder / way, way) for way in OTHERS]
+    parts += [(str(other), path.name, 0) for other in others for path in sorted(other.iterdir())]
+    yield {"bundle": str(place), "parts": parts}
+
+
+def _released(folder: Path, way: str) -> Path:
+    folder.mkdir()
+    subject = make_subject(folder, way)
+    silent_gx()
+    run_stages(subject.home, subject.release)
+    return subject.home.public / RELEASED
 
 
 def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
     """Each byte of one part becomes another one, is looked at, and is put back."""
     if trial.number >= len(trial.shared["parts"]):
         return Found(tried=0)
-    name, start = trial.shared["parts"][trial.number]
-    folder, key = trial.folder / NAME, Path(trial.shared["key"])
-    shutil.copytree(trial.shared["bundle"], folder)
+    place, name, start = trial.shared["parts"][trial.number]
+    folder, key = trial.folder / Path(place).name, Path(place).parents[1] / "keys" / "signing-key.pub"
+    shutil.copytree(place, folder)
     if not holds(verify(folder, key)):
         return Found(lost=("the bundle does not verify before anything is changed",), kind=name)
     path, chance = folder / name, trial.chance
     whole = path.read_bytes()
-    places = range(start, min(start + BYTES, len(whole)))
+    numbers = range(start, min(start + BYTES, len(whole)))
     missed = []
-    for place in places:
-        other = whole[place] ^ chance.randrange(1, 256)
-        path.write_bytes(whole[:place] + bytes([other]) + whole[place + 1 :])
+    for at in numbers:
+        other = whole[at] ^ chance.randrange(1, 256)
+        path.write_bytes(whole[:at] + bytes([other]) + whole[at + 1 :])
         if holds(verify(folder, key)):
-            missed.append(f"{name}: byte {place} is {other} in place of {whole[place]}, and verify says that all holds")
-    return Found(tried=len(places), lost=tuple(missed), kind=name)
+            missed.append(f"{name}: byte {at} is {other} in place of {whole[at]}, and verify says that all holds")
+    return Found(tried=len(numbers), lost=tuple(missed), kind=name)
 
 
 FAMILY = Family(
     name="bytes",
-    does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time; `verify` must find each.",
+    does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time, and the first 256 of every file of a bundle of places and of one of households; `verify` must find each.",
     trials=2000,
     share=6,
     attempt=attempt,

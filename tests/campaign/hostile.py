@@ -26,9 +26,10 @@ from tasks.stores.ledger import open_ledger
 from tests.campaign.hostile_files import SOURCES
 from tests.campaign.hostile_specs import spoil, write_specs
 from tests.campaign.stages import rehearsed, warm
-from tests.campaign.subject import COST, POPULATION, SECRETS, Subject, write_records
+from tests.campaign.subject import COST, POPULATION, SECRETS, Subject
 from tests.campaign.traces import leaks
 from tests.campaign.trials import Family, Found, Trial
+from tests.campaign.ways import write_records
 from tests.flows.without_prefect import run_stages
 
 LONGEST, MOST_MEMORY = 120, 8 * 2**30  # seconds; bytes

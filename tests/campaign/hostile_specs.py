@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.campaign.subject import METHODS
+from tests.campaign.ways import METHODS
 from tests.flows.small import DATASET
 
 RELEASE = """name: small-1

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tests.campaign.subject import METHODS, STEPS, Subject, drawn, leaking, make_subject, overspending, settled
+from tests.campaign.subject import STEPS, Subject, drawn, leaking, make_subject, overspending, settled
 from tests.campaign.trials import Family, Found, Trial
+from tests.campaign.ways import WAYS
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGSTOP")
 LONGEST = 25.0  # seconds of a run, on a busy machine
@@ -22,7 +23,7 @@ def attempt(trial: Trial, program: Sequence[str] = STEPS) -> Found:
     """Up to three interruptions of one release; after each one looks, and at last it runs to its end."""
     chance, before = trial.chance, {}
     kind = SIGNALS[trial.number % len(SIGNALS)]
-    subject = make_subject(trial.folder, chance.choice(list(METHODS)), program=program)
+    subject = make_subject(trial.folder, chance.choice(list(WAYS)), program=program)
     lost: list[str] = []
     leaked: list[str] = []
     for _ in range(chance.choice((1, 1, 2, 3))):

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tasks.stages.validate import silent_gx
-from tests.campaign.subject import METHODS, Subject, drawn, leaking, make_subject, overspending, settled
+from tests.campaign.subject import Subject, drawn, leaking, make_subject, overspending, settled
 from tests.campaign.trials import Family, Found, Trial
+from tests.campaign.ways import WAYS
 from tests.flows.without_prefect import in_child, killed_at, run_stages
 
 
@@ -21,7 +22,7 @@ from tests.flows.without_prefect import in_child, killed_at, run_stages
 def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     """Every durable step of every method, in an order that ends nowhere in particular when time is over."""
     modules, places = rehearsed(folder), []
-    for method in METHODS:
+    for method in WAYS:
         (folder / method).mkdir(parents=True)
         subject = make_subject(folder / method, method)
         steps = in_child(lambda writer, subject=subject: killed_at(None, subject.home, subject.release, writer))[1][0]
@@ -81,7 +82,7 @@ def ended(subject: Subject, sabotage: Callable[[], None] = lambda: None) -> int 
 
 FAMILY = Family(
     name="stages",
-    does="The stages of a release, killed (kill -9) at every fsync, link, rename and unlink of each of four methods; then run to the end.",
+    does="The stages of a release, killed (kill -9) at every fsync, link, rename and unlink of each of six methods; then run to the end.",
     trials=1000,
     share=9,
     attempt=attempt,

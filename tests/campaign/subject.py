@@ -9,12 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stores.home import Home
@@ -22,33 +17,17 @@ from tasks.stores.ledger import open_ledger
 from tests.campaign.record import ROOT
 from tests.campaign.traces import Secrets, exact_tables, forms, leaks, packed
 from tests.campaign.trials import Found
-from tests.flows.small import DATASET, PERSON
+from tests.campaign.ways import EXACT, WAYS
+from tests.flows.small import PERSON
 
 STEPS = (str(Path(sys.executable).with_name("steps")),)
 POPULATION, NAME, COST = "small-people", "small-1", 500_000_000
 MARK = "STEPS_CAMPAIGN_TRIAL"  # in the environment of whatever a trial starts: what outlives it is found by it
 PATIENCE = 300.0  # seconds for a run on a busy machine
 
-METHODS = {
-    "tree": "{decomposition: tree, order: [region], sets: {count: 2}}",
-    "cascade": "{decomposition: cascade, sets: {count: 2, budget: shared}}",
-    "pairs": "{decomposition: pairs, sets: {count: 2}}",
-    "elected": "{decomposition: tree, elect: {layers: 2}}",
-}
-CELLS = [cell for cell in product(range(3), range(2), range(5)) if cell[:2] != (2, 1)]
-EXACT = [211 + 37 * place + place * place % 23 for place in range(len(CELLS))]  # no two alike
 SECRETS: Secrets = {
     "a person's number": forms(str(PERSON)[:9]) | packed(PERSON, variable=3),
 }
-
-
-def write_records(path: Path) -> None:
-    """As many rows in every cell as EXACT says, each of a person of its own."""
-    codes = np.repeat(np.array(CELLS), EXACT, axis=0)
-    codes = codes[np.random.default_rng(1).permutation(len(codes))]
-    region, working = np.array(["north", "south", "west"])[codes[:, 0]], np.array(["no", "yes"])[codes[:, 1]]
-    columns = {"region": region, "working": working, "age": 18 + codes[:, 2], "person": PERSON + np.arange(len(codes))}
-    pq.write_table(pa.table(columns), path)
 
 
 @dataclass(frozen=True)
@@ -59,6 +38,7 @@ class Subject:
     home: Home
     program: Sequence[str] = STEPS
     environment: Mapping[str, str] = field(default_factory=dict)
+    exact: tuple[int, ...] = tuple(EXACT)
 
     @property
     def release(self) -> Path:
@@ -116,13 +96,14 @@ def _environment(pid: int) -> list[bytes]:
 def make_subject(
     folder: Path, method: str = "tree", home: Home | None = None, program: Sequence[str] = STEPS, **environment: str
 ) -> Subject:
-    (folder / "dataset.yaml").write_text(DATASET)
-    write_records(folder / "records.parquet")
-    files = "dataset: dataset.yaml\nsource: records.parquet\n"
-    asked = f"name: {NAME}\n{files}privacy: {{epsilon: 0.5}}\nmethod: {METHODS[method]}\n"
+    way = WAYS[method]
+    (folder / "dataset.yaml").write_text(way.dataset)
+    way.write(folder)
+    files = f"dataset: dataset.yaml\nsource: {way.source}\n"
+    asked = f"name: {NAME}\n{files}privacy: {{epsilon: 0.5}}\nmethod: {way.method}\n"
     (folder / "release.yaml").write_text(asked)
-    subject = Subject(folder, home or Home(folder / "home"), program, environment)
-    open_ledger(subject.home).grant(POPULATION, 2 * COST, "a campaign")
+    subject = Subject(folder, home or Home(folder / "home"), program, environment, way.exact)
+    open_ledger(subject.home).grant(POPULATION, 2 * COST, "a campaign", unit=way.unit)
     return subject
 
 
@@ -144,7 +125,7 @@ def overspending(home: Home, before: Mapping[str, str]) -> list[str]:
 def leaking(subject: Subject) -> list[str]:
     """Anything of the records outside confidential/: in the home, in what was printed, in temporary files."""
     places = [subject.home.path, subject.tmp, *(p for n in ("stdout", "stderr") if (p := subject.folder / n).exists())]
-    return leaks(SECRETS, *places) + exact_tables(EXACT, subject.home.path)
+    return leaks(SECRETS, *places) + exact_tables(subject.exact, subject.home.path)
 
 
 def losses(subject: Subject) -> list[str]:

@@ -37,17 +37,23 @@ def bundle(tmp_path_factory):
 @pytest.mark.parametrize("file", ["manifest.sig", "key-history.json", "notice.json", "codebook.csv"])
 @pytest.mark.whole
 def test_every_changed_byte_is_found(bundle, tmp_path, file):
-    number = [name for name, _ in bundle["parts"]].index(file)
+    number = [name for _, name, _ in bundle["parts"]].index(file)
     found = flips.attempt(trial("bytes", tmp_path, number, bundle))
     assert found.good and found.tried > 70
 
 
 @pytest.mark.whole
 def test_a_verifier_that_does_not_look_at_a_file_loses_every_byte_of_it(bundle, tmp_path):
-    number = [name for name, _ in bundle["parts"]].index("codebook.csv")
+    number = [name for _, name, _ in bundle["parts"]].index("codebook.csv")
     blind = lambda *asked: [each for each in verify_bundle(*asked) if each.file != "codebook.csv"]  # noqa: E731
     found = flips.attempt(trial("bytes", tmp_path, number, bundle), blind)
     assert len(found.lost) == found.tried > 70
+
+
+def test_every_kind_of_bundle_loses_the_first_bytes_of_every_file(bundle):
+    others = {place for place, _, start in bundle["parts"] if start == 0} - {bundle["bundle"]}
+    named = {(Path(place).parents[2].name, name) for place, name, _ in bundle["parts"] if place in others}
+    assert {("places", "places.csv"), ("households", "person-1.parquet"), ("households", "manifest.sig")} <= named
 
 
 CHOSEN = [
@@ -101,7 +107,7 @@ def test_a_command_that_crashes_charges_or_tells_is_counted_as_what_it_is(tmp_pa
 
 @pytest.mark.slow
 def test_a_stage_that_is_killed_is_resumed_and_a_broken_one_is_counted(tmp_path):
-    shared = COLD | {"places": [("tree", 47, "sanitize"), ("tree", 47, "sanitize")]}
+    shared = COLD | {"places": [("households", 90, "synthesize"), ("tree", 47, "charge")]}
     assert stages.attempt(trial("stages", tmp_path, 0, shared)).good
     control = trial("stages", tmp_path, 1, shared)
 

@@ -49,3 +49,8 @@ def test_exact_counts_are_found_and_noisy_ones_are_not(tmp_path: Path):
     assert exact_tables(exact, tmp_path) == []
     pq.write_table(pa.table({"estimate": [float(count) for count in exact]}), tmp_path / "exact.parquet")
     assert len(exact_tables(exact, tmp_path)) == 1
+
+
+def test_numbers_of_rows_are_no_exact_counts(tmp_path: Path):
+    pq.write_table(pa.table({"household": range(1, 300)}), tmp_path / "rows.parquet")
+    assert exact_tables([100 + 7 * place for place in range(20)], tmp_path) == []

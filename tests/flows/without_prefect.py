@@ -26,7 +26,7 @@ from tasks.stages.forget import forget_exact_counts
 from tasks.stages.plan import plan
 from tasks.stages.publish import publish_release
 from tasks.stages.sanitize import sanitize
-from tasks.stages.synthesize import synthesize
+from tasks.stages.synthesize import linked_tables, synthesize
 from tasks.stages.validate import silent_gx, validate
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -68,7 +68,7 @@ def run_stages(home: Home, path: Path) -> bool:
     at("synthesize")
     sets = synthesize(home, asked, planned, tree, noisy, consistent)
     at("publish")
-    publish_release(home, asked, planned, (tree, noisy, consistent, *sets))
+    publish_release(home, asked, planned, (tree, noisy, consistent, *sets, *linked_tables(home, asked, planned)))
     at("evaluate")
     evaluate(home, asked, cells, sets)
     at("forget")
