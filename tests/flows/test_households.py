@@ -69,7 +69,11 @@ def test_linked_tables_are_released_verified_and_asked(place):
     page = (folder / "index.html").read_text()
     assert "those of all of its at most 8 persons" in page and "Households decide how many members there are" in page
     households, persons, model = json.loads((folder / "manifest.json").read_bytes())["analyses"]
-    assert "not known to cover" in page and "of all persons" in page and not persons["honest"]
+    assert (
+        "not known to cover" in page
+        and "of all persons" in page
+        and not any(each["honest"] for each in (households, persons, model))
+    )
     assert all(each["measured"] and each["expected_width"] for each in (households, persons, model))
     shares = [((each.relation == "child") & (each.sex == "male")).mean() for each in read_bundle(folder).persons]
     told = next(each for each in persons["estimates"] if each["name"] == "relation = child, sex = male")
@@ -82,6 +86,11 @@ def test_linked_tables_are_released_verified_and_asked(place):
     assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
     assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    package = json.loads((folder / "datapackage.json").read_bytes())
+    columns = {each["path"]: [field["name"] for field in each["schema"]["fields"]] for each in package["resources"]}
+    assert columns["person-1.csv"][-2:] == ["education", "schooled"]
+    [made] = bundle.sample_linked(rows=20, sets=1)
+    assert len(made["household"]) == 20 == made["person"].household.max()
     more = ("sample", str(folder), "--rows", "300", "--sets", "1", "--where", "tenure=owned", "--out", str(place / "more"))
     assert asked(place, *more)["of"] == "households"
     household, person = (pq.read_table(place / f"more/{kind}-1.parquet").to_pandas() for kind in ("household", "person"))
