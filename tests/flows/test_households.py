@@ -95,7 +95,8 @@ def test_linked_tables_are_released_verified_and_asked(place):
     assert asked(place, *more)["of"] == "households"
     household, person = (pq.read_table(place / f"more/{kind}-1.parquet").to_pandas() for kind in ("household", "person"))
     assert set(household.tenure) == {"owned"} and set(person.household) == set(household.household) == set(range(1, 301))
-    assert "whole households are made" in asked(place, "sample", str(folder), "--where", "age=20..29", code=2)["error"]
+    for condition in ("age=20..29", "schooled=yes"):
+        assert "whole households are made" in asked(place, "sample", str(folder), "--where", condition, code=2)["error"]
     again = asked(place, "run", str(place / "release.yaml"))
     assert not again["charged"] and again["folder"] == released["folder"]
 
