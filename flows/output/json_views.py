@@ -59,6 +59,7 @@ def describe_wanted(path: Path, period: str | None, wanted: str) -> dict[str, An
         "wanted": wanted,
         "analysis": found.name,
         "kind": found.kind,
+        "rows_of": found.rows_of,
         "measure": made.measure,
         "epsilon_needed": made.epsilon,
         "rho_needed": made.rho,

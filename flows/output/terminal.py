@@ -101,7 +101,8 @@ def _expected(each: dict[str, Any]) -> str:
     if each["expected_width"] is None:
         return "measured; what to expect depends on expected_rows, which the dataset lacks"
     if each["kind"] == "table":
-        return f"± {100 * each['expected_width']:.3g}% of all rows expected in an average cell"
+        of = "persons" if each.get("rows_of") else "rows"
+        return f"± {100 * each['expected_width']:.3g}% of all {of} expected in an average cell"
     supposed = (
         "if categories are equally frequent but where the dataset says what is `expected`, else up to 5 times as far for one "
         "that 5% of the rows have"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.plan import AnalysisPlan, Plan
+from schemas.spec.release import LINKED
 from steps_engine.analyses.questions import table_name
 
 COVERING = frozenset({"pairs"})  # methods whose intervals were measured to cover (docs/lab/intervals.md)
@@ -10,6 +11,7 @@ OF_PERSONS = (
     "Measured, but it is not known whether intervals cover: they take the persons of a household for independent, and how its "
     "other members go together was not measured."
 )
+OF_HOUSEHOLDS = "Measured, but it is not known whether intervals of household rows cover as they say at every budget."
 COMBINING = {
     "split": "T = W + B/m: every set was made from noise of its own",
     "shared": "T = W + (1 + 1/m)·B: the sets are plausible tables behind one measurement",
@@ -29,6 +31,8 @@ def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
         return False, f"Not measured: {lacking}. The data do not say; sets may, but only what their model supposes."
     if analysis.rows_of is not None:
         return False, OF_PERSONS
+    if plan.decomposition == LINKED:
+        return False, OF_HOUSEHOLDS
     if plan.sets == 1:
         return False, "Measured, but one set cannot show its noise: the interval is too narrow."
     if plan.decomposition not in COVERING:

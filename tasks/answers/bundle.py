@@ -71,7 +71,8 @@ class Bundle:
 
     def _must_be_of_households(self, where: Mapping[str, Any]) -> None:
         """Whole households are made: a condition is on what a household's row has."""
-        person = self.domain.tables.person.names if self.domain.tables is not None else ()
+        tables = self.domain.tables
+        person = (*tables.person.names, *(each.name for each in tables.person.derived)) if tables is not None else ()
         if named := [name for name in where if name in person]:
             own = ", ".join(self.domain.names)
             raise SpecError(f"where names {named[0]!r}, of a person; whole households are made. Name a column of theirs: {own}")

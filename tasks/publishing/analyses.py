@@ -51,7 +51,7 @@ def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:
             "expected": _width(planned, result.expected_width),
             "achieved": _width(planned, result.achieved_width),
             "quantity": _quantity(planned),
-            "intervals": _intervals(planned, result),
+            "intervals": _intervals(plan, result),
             "rows": [_row(planned, each) for each in result.estimates[:MOST_SHOWN]],
             "more": max(len(result.estimates) - MOST_SHOWN, 0),
         }
@@ -63,12 +63,12 @@ def _quantity(planned: AnalysisPlan) -> str:
     return "share of all rows" if planned.rows_of is None else "share of all persons"
 
 
-def _intervals(planned: AnalysisPlan, result: AnalysisResult) -> str:
+def _intervals(plan: Plan, result: AnalysisResult) -> str:
     if result.honest:
         return "honest"
     if not result.measured:
         return "none: the data do not say"
-    return "not honest" if planned.rows_of is None else "not known to cover"
+    return "not honest" if plan.at_most is None else "not known to cover"
 
 
 def _width(planned: AnalysisPlan, width: float | None) -> str:

@@ -82,7 +82,11 @@ def test_linked_tables_are_released_verified_and_asked(place):
     [listed] = json.loads((place / "catalogue" / "catalogue.json").read_bytes())["releases"]
     assert {"tenure", "n_child", "relation", "education"} <= set(listed["attributes"])
     households, persons, model = json.loads((folder / "manifest.json").read_bytes())["analyses"]
-    assert "not known to cover" in page and "of all persons" in page and not persons["honest"]
+    assert (
+        "not known to cover" in page
+        and "of all persons" in page
+        and not any(each["honest"] for each in (households, persons, model))
+    )
     assert all(each["measured"] and each["expected_width"] for each in (households, persons, model))
     shares = [((each.relation == "child") & (each.sex == "male")).mean() for each in read_bundle(folder).persons]
     told = next(each for each in persons["estimates"] if each["name"] == "relation = child, sex = male")
@@ -95,11 +99,17 @@ def test_linked_tables_are_released_verified_and_asked(place):
     assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
     assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    package = json.loads((folder / "datapackage.json").read_bytes())
+    columns = {each["path"]: [field["name"] for field in each["schema"]["fields"]] for each in package["resources"]}
+    assert columns["person-1.csv"][-2:] == ["education", "schooled"]
+    [made] = bundle.sample_linked(rows=20, sets=1)
+    assert len(made["household"]) == 20 == made["person"].household.max()
     more = ("sample", str(folder), "--rows", "300", "--sets", "1", "--where", "tenure=owned", "--out", str(place / "more"))
     assert asked(place, *more)["of"] == "households"
     household, person = (pq.read_table(place / f"more/{kind}-1.parquet").to_pandas() for kind in ("household", "person"))
     assert set(household.tenure) == {"owned"} and set(person.household) == set(household.household) == set(range(1, 301))
-    assert "whole households are made" in asked(place, "sample", str(folder), "--where", "age=20..29", code=2)["error"]
+    for condition in ("age=20..29", "schooled=yes"):
+        assert "whole households are made" in asked(place, "sample", str(folder), "--where", condition, code=2)["error"]
     again = asked(place, "run", str(place / "release.yaml"))
     assert not again["charged"] and again["folder"] == released["folder"]
 

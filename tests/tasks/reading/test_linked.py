@@ -71,21 +71,26 @@ def test_good_tables_are_valid(good, tmp_path, confidential):
     assert found.expectations > 20 and "within a household" in found.page.read_text()
 
 
-def expecting(column: str, most: int, severity: str = "critical") -> str:
-    kwargs = {"column": column, "min_value": 0, "max_value": most}
-    return json.dumps({"expectations": [{"type": "expect_column_max_to_be_between", "kwargs": kwargs, "severity": severity}]})
+def expecting(most: int, column: str | None = None, severity: str = "critical") -> str:
+    """So many rows at most, or no higher value in a column."""
+    kind = "expect_column_max_to_be_between" if column else "expect_table_row_count_to_be_between"
+    kwargs = {"min_value": 0, "max_value": most} | ({"column": column} if column else {})
+    return json.dumps({"expectations": [{"type": kind, "kwargs": kwargs, "severity": severity}]})
 
 
 def test_a_supplier_expects_something_of_either_table(good, tmp_path, confidential):
-    (tmp_path / "h.json").write_text(expecting("hid", 59, "warning"))  # there are sixty
-    (tmp_path / "p.json").write_text(expecting("age", 99))
+    (tmp_path / "h.json").write_text(expecting(60))
+    (tmp_path / "p.json").write_text(expecting(99, "age"))
     release = written(tmp_path, good, "expectations: {household: h.json, person: p.json}\n")
     found = validate_records(release, confidential)
-    assert found.warnings == 1 and found.page.read_text().count("max to be between") == 2
-    (tmp_path / "p.json").write_text(expecting("age", 9))
+    page = found.page.read_text()
+    assert not found.warnings and "row count to be between" in page and "max to be between" in page
+    (tmp_path / "h.json").write_text(expecting(59, severity="warning"))  # there are sixty
+    assert validate_records(release, confidential).warnings == 1
+    (tmp_path / "p.json").write_text(expecting(9, "age"))
     with pytest.raises(DataInvalid, match="data fail validation"):
         validate_records(release, confidential)
-    (tmp_path / "p.json").write_text(expecting("tenure", 9))
+    (tmp_path / "p.json").write_text(expecting(9, "tenure"))
     with pytest.raises(SpecError, match="tenure"):  # a column of the other table
         load_release(tmp_path / "release.yaml")
 
