@@ -76,7 +76,9 @@ def test_a_weighted_release_counts_people_and_verifies(survey: Small, steps):
     table = read_bundle(folder).table("region")
     counts = table.set_index("region")
     assert "people of the population" in table.title
-    assert ((counts["count"] - truth).abs() <= 8 * counts["error"]).all()  # noise by Laplace is further off once in 80,000 times
+    assert (
+        (counts["count"] - truth).abs() <= 8 * counts["error"]
+    ).all()  # noise by Laplace is further off once in 80,000 times
     assert counts.loc["west", "high"] < 0.8 * records["w"].sum() * (records["region"] == "west").mean()  # not so many records
     answered = steps("table", folder, "region", "--json").json
     assert answered["of"] == "people of the population" and abs(answered["rows"] / records["w"].sum() - 1) < 0.05
