@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tasks.stores.files import open_folder, private_folder
 from tasks.stores.home import Home
 from tasks.stores.keys import server_login
 
@@ -25,8 +26,7 @@ _UNLESS_SET = {
 
 def quiet(home: Path) -> None:
     """No telemetry, Prefect's own state under `home`, nothing on the console."""
-    state = home / "prefect"
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state = private_folder(open_folder(home) / "prefect")
     os.environ.update(_NO_TELEMETRY)
     for name, value in {"PREFECT_HOME": str(state), **_UNLESS_SET}.items():
         os.environ.setdefault(name, value)

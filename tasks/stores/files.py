@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -37,6 +38,8 @@ def private_folder(path: Path) -> Path:
             sync_folder(path.parent)
         if path.stat().st_mode & 0o777 != 0o700:
             path.chmod(0o700)
+        if not os.access(path, os.R_OK | os.X_OK):  # another account's
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return path
 
 

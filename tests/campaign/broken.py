@@ -21,8 +21,8 @@ from tests.flows.small import PERSON
 
 
 def pay_again(home: Home) -> None:
-    request = ChargeRequest("another", POPULATION, COST, "add_remove", "person", "plan", "spec", "fingerprint")
-    open_ledger(home).charge(request)
+    unit = open_ledger(home).account(POPULATION).unit
+    open_ledger(home).charge(ChargeRequest("another", POPULATION, COST, "add_remove", unit, "plan", "spec", "fingerprint"))
 
 
 def publish_exact_counts(home: Home) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from flows.runtime import serving
-from flows.runtime.prefect_settings import log_in
-from schemas.errors import EvidenceBroken, NotOwned, StepsError
+from flows.runtime.prefect_settings import log_in, quiet
+from schemas.errors import EvidenceBroken, InfrastructureFault, NotOwned, StepsError
+from tasks.stages.forget import forget_leftovers
 from tasks.stores.home import Home
 from tasks.stores.keys import server_login
 from tests.flows.small import Small
@@ -45,6 +46,17 @@ def test_a_login_that_others_may_read_or_that_is_none_is_refused(tmp_path: Path)
     file.chmod(0o644)
     with pytest.raises(StepsError, match="chmod 600"):
         server_login(home)
+
+
+def test_a_home_of_another_account_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Root may open every folder: access is denied here as another account would meet it."""
+    home = Home(tmp_path)
+    server_login(home)
+    (home.confidential / "poll").mkdir()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for use in (server_login, forget_leftovers, lambda home: quiet(home.folder)):
+        with pytest.raises(InfrastructureFault, match="cannot use .*: Permission denied"):
+            use(home)
 
 
 @pytest.mark.parametrize(
