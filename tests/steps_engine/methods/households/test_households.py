@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from schemas import tables as shapes
+from schemas.errors import SpecError
 from schemas.spec.domain import Domain
 from steps_engine.answers import sample
 from steps_engine.answers.sample import Sampling
@@ -27,7 +28,7 @@ from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
+from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes, tables
 
 RULES = ({"always": "grade < reference_grade", "when": {"relation": "child"}}, {"never": {"relation": "head", "grade": 0}})
 
@@ -207,6 +208,25 @@ def test_members_rows_are_spent_on_their_own_attributes_first(privacy):
     paid = {table: draw.cost for draw in plan(domain(), **privacy).draws if draw.rows_of for table in draw.tables}
     assert paid["grade",] > paid["reference_grade",]
     assert not privacy or paid["sex", "grade"] > paid["reference_sex", "grade"]  # under ε one draw measures both
+
+
+def many_bins(bins: int) -> Domain:
+    """Children are younger than the head, and grades go with age: one chain of rules over everything."""
+    age = {"name": "age", "kind": "integer", "bounds": (0, 99), "bins": bins}
+    attributes = (*tables()["person"]["attributes"], age)
+    younger = {"always": "age < reference_age", "when": {"relation": "child"}}
+    rules = (younger, {"never": {"age": {"below": 10}, "grade": 2, "sex": "f"}})
+    return domain(attributes=attributes, rules=rules)
+
+
+def test_rules_that_members_rows_cannot_keep_are_refused_by_the_plan():
+    """Under ε nothing looked at the rules of members' rows before the charge."""
+    assert plan(many_bins(10)).draws
+    with pytest.raises(SpecError, match=r"rows of other members.* 11,520,000 combinations, at most 10,000,000"):
+        plan(many_bins(100))
+    nobody = ({"never": {"relation": ("child", "other"), "grade": (0, 1, 2)}},)
+    with pytest.raises(SpecError, match=r"rows of other members.* no allowed combination"):
+        plan(domain(rules=nobody, kinds=None))
 
 
 def test_importance_that_no_budget_could_follow_is_refused():
