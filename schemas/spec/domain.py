@@ -19,7 +19,7 @@ from pydantic import (
 
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
-from schemas.spec.consistent import must_differ, must_name_columns, must_weigh
+from schemas.spec.consistent import must_come_apart, must_differ, must_name_columns, must_weigh
 from schemas.spec.derived import Derived, Following, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
@@ -31,7 +31,7 @@ from schemas.spec.flattened import (
     own_attributes,
     own_rules,
 )
-from schemas.spec.linked import HouseholdTable, PersonTable, Tables
+from schemas.spec.linked import NO_NAMES, HouseholdTable, PersonTable, Tables
 from schemas.spec.public_tables import with_tables
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.registry import RegistryFacts
@@ -41,8 +41,6 @@ from schemas.spec.unit import Unit as Unit
 from schemas.spec.unit import plain_name as plain_name
 from schemas.spec.weights import Weighed, Weight
 from schemas.spec.yaml import Strict, problem_at
-
-NO_NAMES: dict[str, str] = {}
 
 
 class Domain(Weighed, Strict):
@@ -191,6 +189,7 @@ class Domain(Weighed, Strict):
             except ValueError as error:
                 raise problem_at(("rules", number), str(error)) from None
         must_not_circle(self.comparisons, self.names)
+        must_come_apart(self)
         return self
 
     @cached_property
