@@ -32,6 +32,7 @@ from schemas.spec.flattened import (
     own_rules,
 )
 from schemas.spec.linked import NO_NAMES, HouseholdTable, PersonTable, Tables
+from schemas.spec.placed import Placed
 from schemas.spec.public_tables import with_tables
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.registry import RegistryFacts
@@ -43,7 +44,7 @@ from schemas.spec.weights import Weighed, Weight
 from schemas.spec.yaml import Strict, problem_at
 
 
-class Domain(Weighed, Strict):
+class Domain(Weighed, Placed, Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
     name: Name = Field(description="What these data are called.")
@@ -202,21 +203,6 @@ class Domain(Weighed, Strict):
     def all_followings(self) -> tuple[Following, ...]:
         """Of every published table: where tables are linked, what is derived of persons stands last."""
         return (*self.followings, *(self.tables.person.followings if self.tables is not None else ()))
-
-    @cached_property
-    def geographies(self) -> tuple[int, ...]:
-        """The attribute whose categories are places within places, by its number; none or one."""
-        return tuple(j for j, each in enumerate(self.attributes) if getattr(each, "geography", None) is not None)
-
-    @property
-    def coarser(self) -> tuple[str, ...]:
-        """Levels of places above the finest, which is the attribute itself."""
-        return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])  # type: ignore[union-attr]
-
-    @property
-    def of_attributes(self) -> tuple[Rule, ...]:
-        """The rules that name no coarser level of places."""
-        return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
 
     def _following(self, number: int, each: Derived) -> Following:
         try:
