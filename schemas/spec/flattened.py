@@ -36,7 +36,7 @@ def household_attributes(tables: Tables) -> tuple[Attribute, ...]:
     numbers = [_number(PERSONS, 1, person.at_most)]
     numbers += [_number(number_of(kind), 0, person.most_of(kind)) for kind in person.listed_kinds[:-1]]
     others = (each for each in person.attributes if each.name != person.reference_name)
-    reference = (_with(each.as_published(), name=REFERENCE + each.name) for each in others)
+    reference = (each.as_published().model_copy(update={"name": REFERENCE + each.name}) for each in others)
     return (*own, *numbers, *reference)
 
 
@@ -58,15 +58,13 @@ def _of_members(attribute: Attribute, person: PersonTable) -> Attribute:
         return attribute
     kept = tuple(label for label in attribute.categories if label != person.reference_label)
     texts = {label: text for label, text in attribute.label_texts.items() if label != person.reference_label}
-    return _with(attribute, categories=kept, labels=texts)
+    left = 1 - attribute.expected_shares[attribute.code_of[person.reference_label]]
+    expected = {label: share / left for label, share in attribute.expected.items() if label != person.reference_label}
+    return attribute.model_copy(update={"categories": kept, "label_texts": texts, "expected": expected})
 
 
 def _number(name: str, least: int, most: int) -> Integer:
     return Integer.model_validate({"name": name, "kind": "integer", "bounds": (least, most)})
-
-
-def _with(attribute: Attribute, **said: Any) -> Attribute:
-    return type(attribute).model_validate(attribute.model_dump() | said)
 
 
 def household_rules(tables: Tables) -> tuple[Rule, ...]:

@@ -264,6 +264,35 @@ def test_sets_are_split_or_shared(sets):
     assert not found.method.check(of, found.plan, found.tables).findings
 
 
+OF_ALL_KINDS = (
+    {
+        "name": "relation",
+        "kind": "categorical",
+        "categories": ("head", "child", "other"),
+        "expected": {"head": Decimal("0.4"), "child": Decimal("0.3")},
+    },
+    {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2001-12-31"), "bins": 2},
+    {
+        "name": "income",
+        "kind": "numeric",
+        "bounds": (Decimal("0.5"), Decimal("20.5")),
+        "bins": 2,
+        "at": (Decimal("1.5"),),
+        "above": {"shape": "exponential", "mean": 30},
+    },
+)
+
+
+def test_persons_have_numbers_dates_spikes_and_open_ends():
+    of = domain(attributes=OF_ALL_KINDS)
+    assert of.own.attributes[0].expected_shares == pytest.approx((0.5, 0.5))  # of other members
+    found = run(release(of, epsilon=8), counted(of, some_homes(100)), SeededRandomness(4))
+    assert not found.method.check(of, found.plan, found.tables).findings
+    rows, person = found.tables["synthetic-1"], found.tables["person-1"]
+    assert not list(link_problems(of, rows, person))
+    assert pa.types.is_date(person["since"].type) and pa.types.is_floating(rows["reference_income"].type)
+
+
 @pytest.mark.whole
 def test_nobody_lives_with_others():
     """Households of one person each: there are members' tables, of noise alone, and nothing breaks."""
