@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from pydantic import ValidationError
 
 from schemas.spec.rules import some_of
 from schemas.spec.yaml import problem_at
@@ -67,6 +71,22 @@ def must_name_columns(domain: Domain) -> None:
         raise problem_at(("rename",), "two columns get the same name; keep one, and ignore the other")
     if wanted := next((name for name in domain.ignore if name in (*domain.names, *domain.own_columns)), None):
         raise problem_at(("ignore",), f"{wanted!r} is an attribute, or says whose row it is: it cannot be ignored")
+
+
+def must_come_apart(domain: Domain) -> None:
+    """Of linked tables every flat one that is made of them later can be made, or it is said here why not."""
+    if domain.tables is None:
+        return
+    tables = {"household": domain.tables.household, "person": domain.tables.person}
+    made: list[tuple[str, Callable[[], Domain]]] = [(name, partial(domain.of_table, each)) for name, each in tables.items()]
+    made += [("person", lambda: domain.counted), ("person", lambda: domain.own)]
+    for name, make in made:
+        try:
+            make()
+        except ValidationError as error:
+            first = error.errors()[0]
+            within = (*first["loc"], *first.get("ctx", {}).get("path", ()))
+            raise problem_at(("tables", name, *within), first["msg"].removeprefix("Value error, ")) from None
 
 
 def alike(name: str) -> str:

@@ -19,7 +19,14 @@ from pydantic import (
 
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
-from schemas.spec.consistent import must_differ, must_name_columns, must_overlap_others, must_stand_in_tables, must_weigh
+from schemas.spec.consistent import (
+    must_come_apart,
+    must_differ,
+    must_name_columns,
+    must_overlap_others,
+    must_stand_in_tables,
+    must_weigh,
+)
 from schemas.spec.derived import Derived, Following, followings_of, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
@@ -31,7 +38,8 @@ from schemas.spec.flattened import (
     own_attributes,
     own_rules,
 )
-from schemas.spec.linked import HouseholdTable, PersonTable, Tables
+from schemas.spec.linked import NO_NAMES, HouseholdTable, PersonTable, Tables
+from schemas.spec.placed import Placed
 from schemas.spec.public_tables import with_tables
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.registry import RegistryFacts
@@ -42,10 +50,8 @@ from schemas.spec.unit import plain_name as plain_name
 from schemas.spec.weights import Weighed, Weight
 from schemas.spec.yaml import Strict, problem_at
 
-NO_NAMES: dict[str, str] = {}
 
-
-class Domain(Weighed, Strict):
+class Domain(Weighed, Placed, Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
     name: Name = Field(description="What these data are called.")
@@ -184,6 +190,7 @@ class Domain(Weighed, Strict):
             except ValueError as error:
                 raise problem_at(("rules", number), str(error)) from None
         must_not_circle(self.comparisons, self.names)
+        must_come_apart(self)
         return self
 
     @cached_property
@@ -196,21 +203,6 @@ class Domain(Weighed, Strict):
     def all_followings(self) -> tuple[Following, ...]:
         """Of every published table: where tables are linked, what is derived of persons stands last."""
         return (*self.followings, *(self.tables.person.followings if self.tables is not None else ()))
-
-    @cached_property
-    def geographies(self) -> tuple[int, ...]:
-        """The attribute whose categories are places within places, by its number; none or one."""
-        return tuple(j for j, each in enumerate(self.attributes) if getattr(each, "geography", None) is not None)
-
-    @property
-    def coarser(self) -> tuple[str, ...]:
-        """Levels of places above the finest, which is the attribute itself."""
-        return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])  # type: ignore[union-attr]
-
-    @property
-    def of_attributes(self) -> tuple[Rule, ...]:
-        """The rules that name no coarser level of places."""
-        return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
 
     def as_published(self) -> Domain:
         """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""

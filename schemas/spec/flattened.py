@@ -16,10 +16,10 @@ from schemas.spec.attributes import Attribute, Integer, Named, Numeric, Ordinal
 from schemas.spec.completing import as_rules, impossible
 from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
+from schemas.spec.linked_names import must_be_free, must_count_kinds, must_have_no_places
 from schemas.spec.rules import Rule, codes_of_value, compared, comparison, some_of
 from schemas.spec.yaml import problem_at
 
-KEYS = ("household", "person")  # what the keys of published tables are called
 PERSONS, REFERENCE = "n_person", "reference_"
 MOST_RULES = 1000
 
@@ -36,7 +36,7 @@ def household_attributes(tables: Tables) -> tuple[Attribute, ...]:
     numbers = [_number(PERSONS, 1, person.at_most)]
     numbers += [_number(number_of(kind), 0, person.most_of(kind)) for kind in person.listed_kinds[:-1]]
     others = (each for each in person.attributes if each.name != person.reference_name)
-    reference = (_with(each.as_published(), name=REFERENCE + each.name) for each in others)
+    reference = (each.as_published().model_copy(update={"name": REFERENCE + each.name}) for each in others)
     return (*own, *numbers, *reference)
 
 
@@ -58,15 +58,13 @@ def _of_members(attribute: Attribute, person: PersonTable) -> Attribute:
         return attribute
     kept = tuple(label for label in attribute.categories if label != person.reference_label)
     texts = {label: text for label, text in attribute.label_texts.items() if label != person.reference_label}
-    return _with(attribute, categories=kept, labels=texts)
+    left = 1 - attribute.expected_shares[attribute.code_of[person.reference_label]]
+    expected = {label: share / left for label, share in attribute.expected.items() if label != person.reference_label}
+    return attribute.model_copy(update={"categories": kept, "label_texts": texts, "expected": expected})
 
 
 def _number(name: str, least: int, most: int) -> Integer:
     return Integer.model_validate({"name": name, "kind": "integer", "bounds": (least, most)})
-
-
-def _with(attribute: Attribute, **said: Any) -> Attribute:
-    return type(attribute).model_validate(attribute.model_dump() | said)
 
 
 def household_rules(tables: Tables) -> tuple[Rule, ...]:
@@ -236,15 +234,15 @@ def must_flatten(tables: Tables) -> None:
             f"{len(person.listed_kinds)} kinds of up to {person.members} members have {kinds:,} combinations; at most "
             f"{MOST_RULES // 2} can be released. Bound kinds by `most`, give the attribute fewer categories, or lower at_most",
         )
-    derived = (*household_derived(tables), *person.derived)
-    names = (*_names(tables), *(each.name for each in derived))
-    if taken := next((name for name in names if name in KEYS), None):
-        raise problem_at((), f"{taken!r} is what a key of the published tables is called; rename the attribute")
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise problem_at(
-            ("person", "attributes"),
-            f"{twice[0]!r} stands in both tables, or is what the composition or the reference person is called; rename one",
-        )
+    must_count_kinds([number_of(kind) for kind in person.listed_kinds[:-1]])
+    must_have_no_places(tables)
+    must_be_free(tables, (*_names(tables), *(each.name for each in (*household_derived(tables), *person.derived))))
+    _must_keep_rules(tables)
+
+
+def _must_keep_rules(tables: Tables) -> None:
+    """Every rule of persons can be said of rows, and they are not too many."""
+    person = tables.person
     for place, rule in enumerate(person.rules):
         try:
             for each in _expanded(rule, tables):

@@ -21,21 +21,20 @@ def with_tables(document: Document, folder: Path) -> Document:
     """The document with every table that it names by file in the place of the file's name."""
     if not isinstance(document.data, dict):
         return document
-    data = dict(document.data)
-    for key, part in (("attributes", _with_weights), ("attributes", _with_places), ("derived", _with_mapping)):
-        if isinstance(entries := data.get(key), tuple):
-            data[key] = tuple(part(entry, document, folder, (key, place)) for place, entry in enumerate(entries))
+    data = _with_files(document.data, document, folder, ())
     if isinstance(linked := data.get("tables"), dict):
-        data["tables"] = {name: _with_mappings(name, table, document, folder) for name, table in linked.items()}
+        both = {name: _with_files(table, document, folder, ("tables", name)) for name, table in linked.items()}
+        data = data | {"tables": both}
     return replace(document, data=data)
 
 
-def _with_mappings(name: str, table: Any, document: Document, folder: Path) -> Any:
-    """One of linked tables, with what is derived of it."""
-    if not isinstance(table, dict) or not isinstance(entries := table.get("derived"), tuple):
-        return table
-    at = ("tables", name, "derived")
-    return table | {"derived": tuple(_with_mapping(each, document, folder, (*at, n)) for n, each in enumerate(entries))}
+def _with_files(said: Any, document: Document, folder: Path, at: Keys) -> Any:
+    """What is said of one table, with what files say of its attributes and of what is derived."""
+    data = dict(said) if isinstance(said, dict) else {}
+    for key, part in (("attributes", _with_weights), ("attributes", _with_places), ("derived", _with_mapping)):
+        if isinstance(entries := data.get(key), tuple):
+            data[key] = tuple(part(entry, document, folder, (*at, key, place)) for place, entry in enumerate(entries))
+    return data or said
 
 
 def _with_weights(attribute: Any, document: Document, folder: Path, at: Keys) -> Any:

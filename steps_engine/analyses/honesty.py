@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from schemas.plan import AnalysisPlan, Plan
+from schemas.spec.domain import Domain
 from schemas.spec.release import LINKED
 from steps_engine.analyses.questions import table_name
 
 COVERING = frozenset({"pairs"})  # methods whose intervals were measured to cover (docs/lab/intervals.md)
 OF_PERSONS = (
-    "Measured, but it is not known whether intervals cover: they take the persons of a household for independent, and how its "
+    "Measured, but it is not known whether intervals cover: they allow for households whose persons are all alike, but how its "
     "other members go together was not measured."
 )
 OF_HOUSEHOLDS = "Measured, but it is not known whether intervals of household rows cover as they say at every budget."
+ALIKE = "Its intervals allow for households whose persons are all alike."
 COMBINING = {
     "split": "T = W + B/m: every set was made from noise of its own",
     "shared": "T = W + (1 + 1/m)·B: the sets are plausible tables behind one measurement",
@@ -43,8 +45,24 @@ def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
     return True, f"Everything it depends on was measured, and the differences between the {plan.sets} sets show the noise."
 
 
-def combining_of(plan: Plan) -> str:
+def of_persons(domain: Domain, plan: Plan) -> bool:
+    """Whether rows of this domain are all persons of linked tables: many of them are of one household."""
+    return plan.at_most is not None and domain.unit.rows_per_person > 1
+
+
+def inflation_of(domain: Domain, plan: Plan) -> float:
+    """So many times larger than of independent rows is the variance of sampling, at most: by weights, or by households.
+
+    Households are sampled, not persons. The square of a sum over the k persons of one is at most k times the sum of squares
+    (Cauchy and Schwarz), and k is at most `at_most`: this holds however alike they are, which was not measured.
+    """
+    return domain.inflation * (domain.unit.rows_per_person if of_persons(domain, plan) else 1)
+
+
+def combining_of(plan: Plan, persons: bool = False) -> str:
     rule = COMBINING["one" if plan.sets == 1 else plan.budget]
+    if persons:
+        return f"{rule}; W is {plan.at_most} times what the rows say, as if all persons of a household were alike"
     if plan.weight is None:
         return rule
     return f"{rule}; W is {float(plan.weight.inflation):.4g} times what the rows say, the most that the weights allow"

@@ -22,6 +22,7 @@ from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.analyses.design import Term, terms_over, values_of
+from steps_engine.analyses.honesty import inflation_of
 from steps_engine.analyses.measured import Measured, Names, parts
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of, seen_by
@@ -70,7 +71,7 @@ def widths_of(analysis: Analysis, measured: Measured) -> dict[str, float]:
 def variances_of(analysis: Analysis, measured: Measured) -> tuple[dict[str, float], dict[str, float]]:
     """Of a cell's share or of each coefficient: the variance of sampling people, and of the noise in one measurement."""
     seen = seen_by(analysis, measured.domain)
-    rows, inflation = float(seen.expected_units or 1), measured.domain.inflation
+    rows, inflation = float(seen.expected_units or 1), inflation_of(seen, measured.plan)
     if analysis.kind == "table":
         cells = cells_of(analysis.table, seen)
         of_all = sum(cells_of(of, part.domain) * _cell_noise(of, part) for of, part in _counted(analysis, measured))

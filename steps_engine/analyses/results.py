@@ -18,11 +18,11 @@ from schemas.plan import Analysis, AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
 from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import combining_of, honesty
+from steps_engine.analyses.honesty import combining_of, honesty, inflation_of
 from steps_engine.analyses.questions import factors_of, model_of, seen_by
 from steps_engine.domain.blocks import blocks_of
 from steps_engine.domain.records import codes_of, numbers_in
-from steps_engine.evaluation.combining import Sets, combine, interval
+from steps_engine.evaluation.combining import combine, interval
 from steps_engine.evaluation.regression import INTERCEPT, fit, variables
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _result(analysis: AnalysisPlan, plan: Plan, found: Numbers | None) -> Analys
         measured=analysis.measured,
         honest=honest,
         why=why,
-        combining=combining_of(plan),
+        combining=combining_of(plan, analysis.rows_of is not None),
         expected_width=analysis.expected_width,
         achieved_width=width,
         estimates=_estimates(found) if found else (),
@@ -112,14 +112,14 @@ def _counted(records: Any, domain: Domain, places: Sequence[int], sizes: Sequenc
 
 
 def _cells(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Any]) -> Numbers:
-    """Every cell's share of the rows, with the variance of sampling p(1 − p)/n in each set, inflated by weights."""
+    """Every cell's share of the rows; p(1 − p)/n is the variance of sampling in a set, inflated by weights or households."""
     places = [domain.index(name) for name in analysis.table]
     sizes = [domain.sizes[j] for j in places]
     rows = np.array([[each.num_rows] for each in sets])
     if not rows.all():
         raise SpecError("a set has no rows")
     shares = np.stack([_counted(each, domain, places, sizes) for each in sets]) / rows
-    combined = combine(shares, domain.inflation * shares * (1 - shares) / rows, plan.budget)
+    combined = combine(shares, inflation_of(domain, plan) * shares * (1 - shares) / rows, plan.budget)
     labels = product(*(domain.attributes[j].labels for j in places))
     names = tuple(", ".join(f"{name} = {label}" for name, label in zip(analysis.table, cell, strict=True)) for cell in labels)
     low, high = interval(combined.value, combined.variance, combined.freedom)
@@ -138,12 +138,12 @@ class Fitted:
     rows: tuple[int, ...]  # that it was fitted to, in each set
 
 
-def fitted(analysis: Analysis, budget: Sets, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Fitted:
-    """The model on every set, combined as sets of this budget are."""
+def fitted(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Fitted:
+    """The model on every set, combined as sets of this plan are."""
     frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
     fits = [fit(model_of(analysis), frame) for frame in frames]
-    variances = domain.inflation * np.array([each.variance for each in fits])
-    combined = combine(np.array([each.value for each in fits]), variances, budget)
+    variances = inflation_of(domain, plan) * np.array([each.variance for each in fits])
+    combined = combine(np.array([each.value for each in fits]), variances, plan.budget)
     freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
     unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)
     rows = tuple(len(frame) for frame in frames)
@@ -152,7 +152,7 @@ def fitted(analysis: Analysis, budget: Sets, domain: Domain, sets: Sequence[pa.T
 
 def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Numbers:
     """A coefficient that a set does not determine has no interval."""
-    found = fitted(analysis, plan.budget, domain, sets, codes)
+    found = fitted(analysis, plan, domain, sets, codes)
     ends = interval(found.value, found.variance, found.freedom)
     value, low, high = (np.where(found.unknown, np.nan, numbers) for numbers in (found.value, *ends))
     return found.names, value, low, high

@@ -14,7 +14,7 @@ from schemas.errors import SpecError
 from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
 from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import combining_of, honesty
+from steps_engine.analyses.honesty import ALIKE, combining_of, honesty, of_persons
 from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of
@@ -64,12 +64,14 @@ def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str
     codes = [codes_of(records, narrow) for records in sets]
     _must_have_rows(analysis, narrow, codes)
     try:
-        found = fitted(analysis, plan.budget, narrow, sets, codes)
+        found = fitted(analysis, plan, narrow, sets, codes)
     except np.linalg.LinAlgError:
         raise SpecError(f"{analysis.name!r} cannot be fitted: a set has too few rows of the kind it needs") from None
     low, high = interval(found.value, found.variance, found.freedom)
     honest, why = honesty(planned, plan)
-    return Fit(planned, found, np.sqrt(found.variance), low, high, honest, why, combining_of(plan))
+    persons = of_persons(domain, plan)
+    why = f"{why} {ALIKE}" if persons else why
+    return Fit(planned, found, np.sqrt(found.variance), low, high, honest, why, combining_of(plan, persons))
 
 
 def _must_have_rows(analysis: Analysis, domain: Domain, codes: Sequence[np.ndarray]) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import combining_of
+from steps_engine.analyses.honesty import combining_of, inflation_of, of_persons
 from steps_engine.answers.conditions import codes_where
 from steps_engine.domain.columns import Column, column_of
 from steps_engine.domain.records import codes_of
@@ -153,25 +153,30 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa
     counts = np.array([_counted(asked, seen, codes_of(records, narrow), domain) for records in sets], dtype=float)
     rows = counts.sum(axis=1, keepdims=True)
     if not rows.all():
-        raise SpecError(
-            f"nobody fulfils the condition in {int((rows == 0).sum())} of {len(sets)} sets, from which this table is counted: "
-            f"{why}. Leave a part of the condition out."
-        )
+        raise _nobody(asked.is_conditional, int((rows == 0).sum()), len(sets), why)
     share = counts / rows
     possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
     there = _counted(asked, seen, possible, domain) > 0
-    inflation, people = domain.inflation, float(domain.weighing.step) if domain.weighing else 1.0
+    inflation, people = inflation_of(domain, plan), float(domain.weighing.step) if domain.weighing else 1.0
+    left = 1.0 if of_persons(domain, plan) else 1 - share  # of a count: households are given, not the number of persons
     combined = [
         combine(share, inflation * share * (1 - share) / rows, plan.budget),
-        combine(people * counts, inflation * people**2 * counts * (1 - share), plan.budget),
+        combine(people * counts, inflation * people**2 * counts * left, plan.budget),
     ]
     made = [Quantity(c.value, np.sqrt(c.variance), *interval(c.value, c.variance, c.freedom)) for c in combined]
     shares = Quantity(made[0].value, made[0].error, np.clip(made[0].low, 0, 1), np.clip(made[0].high, 0, 1))
     return Table(
         _labels(question, [asked.class_of(j, domain) for j in asked.attributes], there),
-        _only(made[1], there), _only(shares, there), people * float(rows.mean()), "sets", f"{why}; {combining_of(plan)}",
-        of=what_of(domain),
+        _only(made[1], there), _only(shares, there), people * float(rows.mean()), "sets",
+        f"{why}; {combining_of(plan, of_persons(domain, plan))}", of=what_of(domain),
     )  # fmt: skip
+
+
+def _nobody(conditional: bool, empty: int, sets: int, why: str) -> SpecError:
+    told = f"in {empty} of {sets} sets, from which this table is counted: {why}."
+    if conditional:
+        return SpecError(f"nobody fulfils the condition {told} Leave a part of the condition out.")
+    return SpecError(f"there is no row at all {told} There is nothing to tell.")
 
 
 def _counted(asked: Asked, seen: Sequence[int], codes: np.ndarray, domain: Domain) -> np.ndarray:

@@ -15,6 +15,7 @@ from schemas import tables
 from schemas.spec.domain import Domain
 from schemas.spec.flattened import PERSONS, REFERENCE, number_of
 from schemas.spec.linked import PersonTable
+from schemas.spec.unit import Unit
 from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.domain.records import codes_of, derived_columns, not_following
 
@@ -94,7 +95,8 @@ def everybody(domain: Domain) -> Domain:
     person, flat = _person(domain), domain.as_published()
     own = tuple(each.as_published() for each in person.attributes)
     derived, ignored = (*domain.derived, *person.derived), (*flat.ignore, *(each.name for each in person.derived))
-    kept = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored, "rules": ()}
+    unit = Unit(who=domain.unit.who, rows_per_person=person.at_most)
+    kept = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored, "rules": (), "unit": unit}
     return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 

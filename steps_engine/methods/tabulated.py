@@ -37,6 +37,11 @@ class Asked:
     def all(self) -> tuple[int, ...]:
         return (*self.attributes, *self.kept)
 
+    @property
+    def is_conditional(self) -> bool:
+        """Whether some rows are not asked for."""
+        return bool(self.kept) or any(-1 in classes for classes in self.classes.values())
+
     def class_of(self, attribute: int, domain: Domain) -> np.ndarray:
         """Of every code of an attribute by which the table is."""
         return np.array(self.classes.get(attribute, range(domain.sizes[attribute])))

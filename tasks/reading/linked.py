@@ -26,9 +26,10 @@ from schemas.spec.linked import HouseholdTable, PersonTable, Tables
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.linked import joined
 from steps_engine.domain.rules import breaking
-from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows, person_of
+from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows
 from tasks.reading.locked_down import literal
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, short_lived
+from tasks.reading.values_sql import as_text
 from tasks.stores.files import disk_faults
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
@@ -112,17 +113,23 @@ def open_table(path: str | DatabaseSource, table: HouseholdTable | PersonTable, 
 
 
 def _write(source: Source, table: HouseholdTable | PersonTable, domain: Domain, letter: str, file: Path, scratch: Path) -> None:
-    """Codes and keys of one table, keys as texts: tables of different formats are compared."""
+    """Codes and keys of one table, keys as texts: tables of different formats are compared, and 1 is 1.0 there."""
     codes = ", ".join(f"k{j} AS {letter}{j}" for j in range(len(domain.names)))
-    keys = f"CAST({person_of(source, domain)} AS VARCHAR) AS household"
+    keys = f"{_key(str(domain.unit.column), source)} AS household"
     if isinstance(table, PersonTable) and table.key:
-        keys += f", CAST(c{source.names.index(table.key)} AS VARCHAR) AS person"
+        keys += f", {_key(table.key, source)} AS person"
     with connect(source, scratch) as connection:
         for statement in category_types(domain):
             query(connection, statement)
         rows = query(connection, f"SELECT {keys}, {codes} FROM {coded_rows(keyed_rows(source, domain), source, domain)}")
     with disk_faults(file):
         pq.write_table(rows, file, compression="zstd")
+
+
+def _key(column: str, source: Source) -> str:
+    """As text; NULL where nobody is named, which is NaN in a column of numbers."""
+    place = source.names.index(column)
+    return as_text(f"c{place}", source.columns[place][1])
 
 
 def links(domain: Domain) -> tuple[Link, ...]:

@@ -16,6 +16,15 @@ _DAY = literal(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_TIME})?")
 _DAY_US = 86_400_000_000
 
 
+def as_text(raw: str, holds: str) -> str:
+    """A value as a file would write it: a whole number without a point or a sign of nought, however it is stored; no NaN."""
+    if holds != "numbers":
+        return f"CAST({raw} AS VARCHAR)"
+    whole = f"{raw} = floor({raw}) AND abs({raw}) < 9007199254740992"
+    number = f"CASE WHEN {whole} THEN CAST(CAST({raw} AS BIGINT) AS VARCHAR) ELSE CAST({raw} AS VARCHAR) END"
+    return f"CASE WHEN NOT isnan(CAST({raw} AS DOUBLE)) THEN {number} END"
+
+
 @dataclass(frozen=True)
 class Column:
     """An attribute, what its column in the source holds, and where its values stand in the rows at hand."""
@@ -28,12 +37,8 @@ class Column:
 
     @property
     def text(self) -> str:
-        """The value as a file would write it: a whole number without a point, however it is stored."""
-        if self.holds != "numbers":
-            return f"CAST({self.raw} AS VARCHAR)"
-        whole = f"{self.raw} = floor({self.raw}) AND abs({self.raw}) < 9007199254740992"
-        number = f"CASE WHEN {whole} THEN CAST(CAST({self.raw} AS BIGINT) AS VARCHAR) ELSE CAST({self.raw} AS VARCHAR) END"
-        return f"CASE WHEN NOT isnan(CAST({self.raw} AS DOUBLE)) THEN {number} END"
+        """The value as a file would write it."""
+        return as_text(self.raw, self.holds)
 
     @property
     def is_named(self) -> bool:

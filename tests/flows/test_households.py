@@ -97,6 +97,9 @@ def test_linked_tables_are_released_verified_and_asked(place):
     bundle = read_bundle(folder)
     assert len(bundle.persons) == len(bundle.households) == 3 and "n_child" in bundle.frames[0]
     assert len(bundle.fit("age ~ relation + tenure")) == 6 and len(bundle.table("schooled", "relation")) == 8
+    for answer in (bundle.fit("age ~ relation + tenure"), bundle.table("schooled", "relation")):
+        assert "alike" in " ".join(answer.document["warnings"]) and "W is 8 times" in " ".join(answer.notes)
+    assert "it fits household rows" in (folder / "analysis.R").read_text()
     assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
     assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
     package = json.loads((folder / "datapackage.json").read_bytes())

@@ -72,6 +72,20 @@ def test_numbers_of_members_add_up(homes):
     assert not any(all(enough.get(j) in allowed for j, allowed in zero.items()) for zero in homes.forbidden)
 
 
+def test_what_files_say_of_persons_is_read(tmp_path):
+    """How values lie within bins; the name of a place's file is read too, and then refused as places are."""
+    (tmp_path / "within.csv").write_text("value,weight\n" + "".join(f"{age},3\n" for age in range(0, 100, 5)))
+    age = "bounds: [0, 99], bins: 10"
+    text = dataset(4000)
+    assert age in text
+    found = loaded(tmp_path, text.replace(age, f"{age}, within: {{weights: within.csv}}"))
+    assert found.tables.person.attribute("age").within == found.attributes[found.index("reference_age")].within is not None
+    (tmp_path / "places.csv").write_text("land,sex\na,b\na,c\n")
+    places = "geography: {levels: [land, sex], table: places.csv}"
+    with pytest.raises(SpecError, match="line [0-9]+.*linked tables have none yet"):
+        loaded(tmp_path, text.replace("kind: categorical, categories: [female, male]", f"kind: categorical, {places}"))
+
+
 WRONG = {
     "no such category": ("{{relation: reference}}", "{{relation: boss}}", "has no category 'boss'"),
     "no such attribute": ("kinds: relation", "kinds: relatoin", "did you mean 'relation'"),
@@ -107,6 +121,24 @@ WRONG = {
         "'sex' stands in both tables",
     ),
     "the key's name": ("{{name: region,", "{{name: person,", "'person' is what a key"),
+    "the key's name, of persons": ("{{name: sex,", "{{name: Household,", "'Household' is what a key"),
+    "the column of parts": ("{{name: region,", "{{name: rows_of,", "tell households from persons"),
+    "as draws are named": ("{{name: region,", '{{name: "person: sex",', "as what is measured of persons"),
+    "upper and lower case": ("{{name: region,", "{{name: Sex,", "upper and lower case count as the same"),
+    "the reference person's name": ("{{name: region,", "{{name: Reference_sex,", "upper and lower case count as the same"),
+    "places of households": (
+        "{{name: region, kind: categorical, categories: [north, south, east, west]}}",
+        "{{name: region, kind: categorical, geography: {{levels: [land, region], table: [[a, b], [a, c]]}}}}",
+        "linked tables have none yet",
+    ),
+    "places of persons": (
+        "{{name: sex, kind: categorical, categories: [female, male]}}",
+        "{{name: sex, kind: categorical, geography: {{levels: [land, sex], table: [[a, b], [a, c]]}}}}",
+        "linked tables have none yet",
+    ),
+    "a kind that names nothing": ("spouse, child, other]", 'spouse, child, "it\'s", other]', "counted by kind"),
+    "renamed to nothing": ("    key: hid", "    rename: {{ten: tenur}}\n    key: hid", "did you mean 'tenure'"),
+    "ignored though wanted": ("    column: hid", "    ignore: [age]\n    column: hid", "'age' is an attribute"),
     "derived beside": (
         "expected_rows: {households}",
         "expected_rows: 5\nderived: [{{name: a, from: b, by: {{c: d}}}}]",

@@ -17,6 +17,7 @@ from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import questions_of
+from steps_engine.domain.cells import Space
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
@@ -34,6 +35,7 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     domain, method = release.domain, release.spec.method
     if domain.tables is None or not isinstance(method, HouseholdsSpec):
         raise SpecError("decomposition: households releases linked tables; give the dataset tables.")
+    must_have_members(domain)
     members = domain.tables.person.members
     share = method.share if method.share is not None else planned_share(domain, allowance)
     first = Fraction(int(share * allowance.total * UNIT), UNIT)  # whole billionths, as every cost is written
@@ -51,6 +53,14 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         memory_bytes=of_household.memory_bytes + of_person.memory_bytes,
         seconds=round(of_household.seconds + of_person.seconds, 1),
     )
+
+
+def must_have_members(domain: Domain) -> None:
+    """Refuses rules under which members' rows cannot be built: once charged it would be too late."""
+    try:
+        assert Space(domain.counted).components is not None
+    except SpecError as error:
+        raise SpecError(f"rows of other members, beside the columns of their household: {error}") from None
 
 
 def own_places(domain: Domain) -> frozenset[int]:

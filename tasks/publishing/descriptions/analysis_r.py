@@ -23,6 +23,11 @@ FORM = "steps-analysis/1"
 _BODY = Path(__file__).parents[1] / "pages" / "analysis.R"
 _WITHIN = "within <- colMeans(variances)"  # which weights inflate
 _WIDTH = 110  # of a line
+_AFTER = "The numbers are those of `steps fit`.\n"
+_LINKED = """\
+# Tables are linked: it fits household rows. Models of persons are fitted by `steps fit`, which allows for people of one
+# household being alike; persons are in person-1.csv or .parquet and so on, by the key of their household.
+"""
 _HEAD = """\
 # {form}
 # Fits models to the synthetic sets beside this file and combines them by the release's own rule. Base R is enough for CSV
@@ -53,6 +58,8 @@ def analysis_r(domain: Domain, plan: Plan) -> bytes:
         assert _WITHIN in body
         body = body.replace(_WITHIN, _WITHIN.replace("<- ", "<- steps_release$inflation * "))
     head = _HEAD.format(form=FORM, facts=_r(facts), example=_example(domain))
+    if domain.tables is not None:
+        head = head.replace(_AFTER, _AFTER + _LINKED)
     return (head + body).encode("ascii")
 
 

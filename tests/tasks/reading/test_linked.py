@@ -64,6 +64,31 @@ def test_every_household_and_every_other_member_is_counted_once(good, tmp_path, 
     assert not pairs.to_numpy().any()
 
 
+def test_keys_are_compared_as_numbers_however_they_are_stored(good, tmp_path, confidential):
+    """A key that pandas made 1.0, since another was missing once, is the 1 of the other file; -0.0 is 0.0."""
+    household, person = good
+    exact = written(tmp_path, good)
+    wanted = parted(exact.domain, count_linked(exact.sources, exact.domain, confidential))
+    release = written(tmp_path, (household, person.assign(hid=person.hid.astype(float))))
+    found = parted(release.domain, count_linked(release.sources, release.domain, confidential))
+    assert [each.count.sum() for each in found] == [each.count.sum() for each in wanted]
+    assert validate_records(release, confidential).expectations
+
+
+def test_a_household_that_stands_twice_as_nought_and_less_than_nought_is_refused(good, tmp_path, confidential):
+    household, person = good
+    two = sorted(person.hid.unique())[:2]
+    nought = {two[0]: 0.0, two[1]: -0.0}
+    for name, frame in (("h", household), ("p", person)):
+        kept = frame[frame.hid.isin(two)]
+        kept.assign(hid=kept.hid.map(nought)).to_parquet(tmp_path / f"{name}.parquet", index=False)
+    (tmp_path / "dataset.yaml").write_text(dataset(60))
+    (tmp_path / "release.yaml").write_text(RELEASE.replace("h.csv", "h.parquet"))
+    release = load_release(tmp_path / "release.yaml")
+    with pytest.raises(DataInvalid):
+        count_linked(release.sources, release.domain, confidential)
+
+
 def test_good_tables_are_valid(good, tmp_path, confidential):
     release = written(tmp_path, good)
     assert not look_at_release(release).problems

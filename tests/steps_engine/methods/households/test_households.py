@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from schemas import tables as shapes
+from schemas.errors import SpecError
 from schemas.spec.domain import Domain
 from steps_engine.answers import sample
 from steps_engine.answers.sample import Sampling
@@ -27,7 +28,7 @@ from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
+from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes, tables
 
 RULES = ({"always": "grade < reference_grade", "when": {"relation": "child"}}, {"never": {"relation": "head", "grade": 0}})
 
@@ -209,6 +210,25 @@ def test_members_rows_are_spent_on_their_own_attributes_first(privacy):
     assert not privacy or paid["sex", "grade"] > paid["reference_sex", "grade"]  # under ε one draw measures both
 
 
+def many_bins(bins: int) -> Domain:
+    """Children are younger than the head, and grades go with age: one chain of rules over everything."""
+    age = {"name": "age", "kind": "integer", "bounds": (0, 99), "bins": bins}
+    attributes = (*tables()["person"]["attributes"], age)
+    younger = {"always": "age < reference_age", "when": {"relation": "child"}}
+    rules = (younger, {"never": {"age": {"below": 10}, "grade": 2, "sex": "f"}})
+    return domain(attributes=attributes, rules=rules)
+
+
+def test_rules_that_members_rows_cannot_keep_are_refused_by_the_plan():
+    """Under ε nothing looked at the rules of members' rows before the charge."""
+    assert plan(many_bins(10)).draws
+    with pytest.raises(SpecError, match=r"rows of other members.* 11,520,000 combinations, at most 10,000,000"):
+        plan(many_bins(100))
+    nobody = ({"never": {"relation": ("child", "other"), "grade": (0, 1, 2)}},)
+    with pytest.raises(SpecError, match=r"rows of other members.* no allowed combination"):
+        plan(domain(rules=nobody, kinds=None))
+
+
 def test_importance_that_no_budget_could_follow_is_refused():
     with pytest.raises(ValidationError, match="from a millionth to a million"):
         HouseholdsSpec.model_validate({"importance": {"sex": Fraction(10**7)}})
@@ -242,6 +262,35 @@ def test_sets_are_split_or_shared(sets):
         assert not list(link_problems(of, found.tables[f"synthetic-{number}"], found.tables[f"person-{number}"]))
     assert not found.tables["person-1"].equals(found.tables["person-2"])
     assert not found.method.check(of, found.plan, found.tables).findings
+
+
+OF_ALL_KINDS = (
+    {
+        "name": "relation",
+        "kind": "categorical",
+        "categories": ("head", "child", "other"),
+        "expected": {"head": Decimal("0.4"), "child": Decimal("0.3")},
+    },
+    {"name": "since", "kind": "date", "bounds": ("2000-01-01", "2001-12-31"), "bins": 2},
+    {
+        "name": "income",
+        "kind": "numeric",
+        "bounds": (Decimal("0.5"), Decimal("20.5")),
+        "bins": 2,
+        "at": (Decimal("1.5"),),
+        "above": {"shape": "exponential", "mean": 30},
+    },
+)
+
+
+def test_persons_have_numbers_dates_spikes_and_open_ends():
+    of = domain(attributes=OF_ALL_KINDS)
+    assert of.own.attributes[0].expected_shares == pytest.approx((0.5, 0.5))  # of other members
+    found = run(release(of, epsilon=8), counted(of, some_homes(100)), SeededRandomness(4))
+    assert not found.method.check(of, found.plan, found.tables).findings
+    rows, person = found.tables["synthetic-1"], found.tables["person-1"]
+    assert not list(link_problems(of, rows, person))
+    assert pa.types.is_date(person["since"].type) and pa.types.is_floating(rows["reference_income"].type)
 
 
 @pytest.mark.whole

@@ -1,0 +1,32 @@
+"""What of a domain are places within places."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from schemas.spec.rules import Rule
+
+
+class Placed:
+    """A domain's geography, where it has one."""
+
+    if TYPE_CHECKING:  # a domain has these
+        attributes: Any
+        rules: Any
+
+    @cached_property
+    def geographies(self) -> tuple[int, ...]:
+        """The attribute whose categories are places within places, by its number; none or one."""
+        return tuple(j for j, each in enumerate(self.attributes) if getattr(each, "geography", None) is not None)
+
+    @property
+    def coarser(self) -> tuple[str, ...]:
+        """Levels of places above the finest, which is the attribute itself."""
+        return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])
+
+    @property
+    def of_attributes(self) -> tuple[Rule, ...]:
+        """The rules that name no coarser level of places."""
+        return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
