@@ -41,6 +41,13 @@ def honesty(analysis: AnalysisPlan, plan: Plan) -> tuple[bool, str]:
 
 def combining_of(plan: Plan) -> str:
     rule = COMBINING["one" if plan.sets == 1 else plan.budget]
-    if plan.weight is None:
+    if plan.inflation == 1:
         return rule
-    return f"{rule}; W is {float(plan.weight.inflation):.4g} times what the rows say, the most that the weights allow"
+    why = inflated_by(plan, "the weights")
+    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, the most that {why} allow"
+
+
+def inflated_by(plan: Plan, weights: str = "weights") -> str:
+    """Why rows say too little of the chance of sampling people: what makes it larger than of as many independent rows."""
+    rows = f"{plan.rows_per_person:,} rows of one {plan.unit}"
+    return " and ".join([weights] * (plan.weight is not None) + [rows] * (plan.rows_per_person > 1))

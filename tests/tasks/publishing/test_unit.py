@@ -24,5 +24,7 @@ def test_the_unit_is_named_in_grant_charge_manifest_page_and_answers(tmp_path):
     assert "For every household in the data" in manifest["guarantee"]["sentence"]
     page = (folder / "index.html").read_text()
     assert "for each household" in page and "for each person" not in page
+    assert "each times 3 (the most by which 3 rows of one household make variances larger" in page
+    assert "w = 3 * w  # rows are no independent answers: up to 3 are of one household\nm, W, B" in page
     with pytest.raises(SpecError, match='is for neighbours "add_remove" and unit "household"'):
         made.ledger.grant("town", 1, "for whom?", unit="person")
