@@ -162,8 +162,8 @@ def _must_be_foreseeable(analysis: Analysis, terms: list[Term], domain: Domain) 
         if share < LEAST_SHARE:
             raise SpecError(
                 f"analysis {analysis.name!r}: by `expected` of the dataset a share of {share:.3g} of all rows is all there is "
-                f"of {what}; nothing can be foretold of less than {LEAST_SHARE:g}. Expect more of the rarest category, or leave "
-                "it out of the model."
+                f"of {what}; nothing can be foretold of less than {LEAST_SHARE:g}. Expect more of the rarest category, or "
+                "leave it out of the model."
             )
 
 
