@@ -161,9 +161,10 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa
     possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
     there = _counted(asked, seen, possible, domain) > 0
     inflation, people = domain.inflation, float(domain.weighing.step) if domain.weighing else 1.0
+    left = 1.0 if domain.unit.rows_per_person > 1 and not domain.unit.exactly else 1 - share  # or the number of rows varies too
     combined = [
         combine(share, inflation * share * (1 - share) / rows, plan.budget),
-        combine(people * counts, inflation * people**2 * counts * (1 - share), plan.budget),
+        combine(people * counts, inflation * people**2 * counts * left, plan.budget),
     ]
     made = [Quantity(c.value, np.sqrt(c.variance), *interval(c.value, c.variance, c.freedom)) for c in combined]
     shares = Quantity(made[0].value, made[0].error, np.clip(made[0].low, 0, 1), np.clip(made[0].high, 0, 1))

@@ -14,7 +14,9 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from steps_engine.analyses.honesty import combining_of
 from steps_engine.analyses.results import results_of
+from steps_engine.answers.table import _from_sets, question_of
 from steps_engine.domain.counting import count_codes
+from steps_engine.domain.encoding import decode
 from steps_engine.evaluation.comparison import compare
 from steps_engine.evaluation.regression import Model
 from steps_engine.methods.planning import make_plan
@@ -52,6 +54,21 @@ def test_intervals_called_honest_cover_where_all_rows_of_a_person_are_alike():
             )
             covered[name] += [each.low <= 1 / 6 <= each.high for each in found.estimates]
     assert np.mean(covered["bound"]) >= 0.9 and np.mean(covered["naive"]) < 0.75, {k: np.mean(v) for k, v in covered.items()}
+
+
+def test_counts_from_sets_allow_for_people_with_fewer_rows():
+    """Where nearly all rows are in one cell, its share hardly varies; its count does, unless all have exactly as many rows."""
+    codes = np.zeros((400, 2), dtype=int)
+    codes[:8, 0] = 1
+    exactly = domain(2, 3, unit={"column": "id", "rows_per_person": ROWS, "exactly": True}, expected_rows=ROWS * PEOPLE)
+    errors = []
+    for of in (rows_of_persons(), exactly, rows_of_persons(rows=1)):
+        method = method_spec(decomposition="flat", sets={"count": 2})
+        records = [decode(codes, of, SeededRandomness(seed)) for seed in range(2)]  # the same sets twice: W alone
+        found = _from_sets(question_of(["x0"], {}, of), of, make_plan(release(of, method)), records, "not measured")
+        assert found.source == "sets" and found.shares.error[0] == pytest.approx((of.inflation * 0.98 * 0.02 / 400) ** 0.5)
+        errors.append(found.counts.error[0] ** 2)
+    assert errors == pytest.approx([ROWS * 392, ROWS * 392 * 0.02, 392 * 0.02])
 
 
 def test_expected_widths_know_of_it():
