@@ -21,12 +21,11 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
-from steps_engine.answers.table import table_of
+from steps_engine.answers.table import question_of, table_of
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.weights import count_units
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import run_plan
-from steps_engine.methods.tabulated import Asked
 from steps_engine.noise import SeededRandomness
 
 SIZES = (2, 3, 5, 2, 8, 4)
@@ -77,7 +76,8 @@ def errors(of: Domain, plan: Plan, of_records: Survey, counts: Counts, seed: int
     halves = []
     for size in found:
         for attributes in combinations(range(len(SIZES)), size):
-            table = table_of(Asked(attributes, {}), of, plan, made.tables, lambda: made.records)
+            question = question_of([of.names[j] for j in attributes], {}, of)
+            table = table_of(question, of, plan, made.tables, lambda: made.records)
             found[size].append((scale * table.counts.value - of_records.total(attributes)) / people)
             if size == 1:
                 halves.append(scale * (table.counts.high - table.counts.low) / 2 / people)

@@ -243,6 +243,11 @@ class Plan(Frozen):
         return self.rows_per_person * (self.weight.units_per_row if self.weight else 1)
 
     @property
+    def inflation(self) -> Fraction:
+        """By which variances within sets are multiplied: as the domain's, at most so many times those of independent rows."""
+        return self.weight.inflation if self.weight else Fraction(self.rows_per_person)
+
+    @property
     def cost(self) -> str:
         """What is charged, in decimal digits of the measure."""
         return self.rho or self.epsilon

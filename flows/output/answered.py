@@ -6,6 +6,8 @@ from typing import Any
 
 from flows.output.terminal import say, shown_table
 
+FIGURES = ("count", "standard_error", "low", "high", "share", "share_low", "share_high", "trust")
+
 
 def fit(answer: dict[str, Any]) -> None:
     say(f"{answer['model']}{_where(answer)}   ({answer['kind']}; {answer['sets']} set(s); 95% intervals)")
@@ -22,7 +24,10 @@ def table(answer: dict[str, Any]) -> None:
     names = answer["table"]
     say(f"{' × '.join(names)}{_where(answer)}   (about {answer['rows']:,.0f} {answer.get('of', 'rows')}; 95% intervals)")
     columns = ("count", "std. error", "95% interval", "share", "95% interval of the share")
-    rows = [(*(str(each[name]) for name in names), *_cell(each), each["trust"]) for each in answer["cells"]]
+    called = {name: answer.get("renamed", {}).get(name, name) for name in FIGURES}  # where an attribute has such a name
+    figures = [{name: each[column] for name, column in called.items()} for each in answer["cells"]]
+    labels = [[str(each[name]) for name in names] for each in answer["cells"]]
+    rows = [(*label, *_cell(each), each["trust"]) for label, each in zip(labels, figures, strict=True)]
     shown_table((*names, *columns, ""), rows, right=columns)
     _below(answer)
 

@@ -53,7 +53,10 @@ def must_be_categories(labels: Collection[str], known: Sequence[str], name: str,
 
 
 class AttributeBase(Strict):
-    name: AttributeName = Field(description="The column's name in the source and in the synthetic sets.")
+    name: AttributeName = Field(
+        description="The column's name in the source and in the synthetic sets; none that draws have (`a × b`, `pair 1`, "
+        "`person: a`)."
+    )
     missing: Annotated[Literal["forbid", "category"], BeforeValidator(missing_policy)] = Field(
         default="forbid",
         description="A missing value fails validation (`forbid`), or is a category of its own (`category`); a list such as "

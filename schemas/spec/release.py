@@ -22,6 +22,7 @@ from schemas.spec.yaml import Strict
 
 LINKED = "households"  # the method of linked tables
 PERIOD = re.compile(r"\{(year|quarter|month)\}")
+OF_DRAWS = re.compile(r" × |^person: |^(elected )?pair \d+$")  # what methods call draws and trees
 
 
 class EvaluationSpec(Strict):
@@ -162,6 +163,21 @@ class Release(Strict):
             raise KeyRefused(
                 f"{named}: {found}. Linked tables have {{household: …, person: …}}, any other dataset one.", "expectations"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_no_names_of_draws(self) -> Self:
+        """A bundle that has such a name is read as before; of a new release two draws would have one name."""
+        tables = self.domain.tables
+        persons = (each.name for each in tables.person.attributes) if tables is not None else ()
+        for name in (*self.domain.names, *self.domain.coarser, *persons):
+            if OF_DRAWS.search(name):
+                raise KeyRefused(
+                    f'release "{self.name}": the dataset has an attribute {name!r}, and draws are named so: "a × b" is the '
+                    'table of a and b, "pair 1" one that is elected, "person: a" one of persons. Rename the attribute '
+                    "(`rename` of the dataset reads its column under another name).",
+                    "dataset",
+                )
         return self
 
     @model_validator(mode="after")

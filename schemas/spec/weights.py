@@ -96,6 +96,7 @@ class Weight(Strict):
             step=exactly(self.step) if self.step is not None else default_step(high, mean or high),
             total=self.total,
             effect=exactly(self.design_effect) * mean if self.design_effect is not None and mean else None,
+            rows_per_person=rows_per_person,
         )
         if found.units_per_row * rows_per_person > MOST_UNITS:
             least = high * rows_per_person / MOST_UNITS
@@ -139,6 +140,7 @@ class Weighing:
     step: Fraction
     total: int
     effect: Fraction | None = None  # the mean weight times the design effect, where that is public
+    rows_per_person: int = 1
 
     @property
     def units_per_row(self) -> int:
@@ -166,7 +168,8 @@ class Weighing:
     @property
     def inflation(self) -> Fraction:
         """So many times larger than of independent rows is the variance of sampling and rounding, at most (PRIVACY.md)."""
-        return (self.high if self.effect is None else self.effect) / self.step + self.rounding
+        of_a_row = (self.high if self.effect is None else self.effect) / self.step
+        return self.rows_per_person * of_a_row + self.rounding
 
 
 class Weighed:
@@ -195,8 +198,8 @@ class Weighed:
 
     @property
     def inflation(self) -> float:
-        """So many times larger than of independent rows is the variance of sampling, of synthetic sets, at most."""
-        return float(self.weighing.inflation) if self.weighing else 1.0
+        """So many times larger than of independent rows is the variance of sampling, of sets, at most (PRIVACY.md)."""
+        return float(self.weighing.inflation if self.weighing else self.unit.rows_per_person)
 
     @property
     def own_columns(self) -> tuple[str, ...]:

@@ -50,19 +50,17 @@ def of_persons(domain: Domain, plan: Plan) -> bool:
     return plan.at_most is not None and domain.unit.rows_per_person > 1
 
 
-def inflation_of(domain: Domain, plan: Plan) -> float:
-    """So many times larger than of independent rows is the variance of sampling, at most: by weights, or by households.
-
-    Households are sampled, not persons. The square of a sum over the k persons of one is at most k times the sum of squares
-    (Cauchy and Schwarz), and k is at most `at_most`: this holds however alike they are, which was not measured.
-    """
-    return domain.inflation * (domain.unit.rows_per_person if of_persons(domain, plan) else 1)
-
-
 def combining_of(plan: Plan, persons: bool = False) -> str:
     rule = COMBINING["one" if plan.sets == 1 else plan.budget]
     if persons:
         return f"{rule}; W is {plan.at_most} times what the rows say, as if all persons of a household were alike"
-    if plan.weight is None:
+    if plan.inflation == 1:
         return rule
-    return f"{rule}; W is {float(plan.weight.inflation):.4g} times what the rows say, the most that the weights allow"
+    why = inflated_by(plan, "the weights")
+    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, the most that {why} allow"
+
+
+def inflated_by(plan: Plan, weights: str = "weights") -> str:
+    """Why rows say too little of the chance of sampling people: what makes it larger than of as many independent rows."""
+    rows = f"{plan.rows_per_person:,} rows of one {plan.unit}"
+    return " and ".join([weights] * (plan.weight is not None) + [rows] * (plan.rows_per_person > 1))

@@ -17,17 +17,19 @@ from itertools import product
 import numpy as np
 from scipy.special import stdtrit
 
+from schemas.errors import SpecError
 from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan, Table
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.analyses.design import Term, terms_over, values_of
-from steps_engine.analyses.honesty import inflation_of
 from steps_engine.analyses.measured import Measured, Names, parts
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of, questions_of, seen_by
 from steps_engine.domain.values import moments
 from steps_engine.evaluation.regression import INTERCEPT, variables
+
+LEAST_SHARE = 1e-8  # of the rows, that is expected of what a model tells apart: below, double precision cannot invert G
 
 
 def analysis_plans(release: Release, plan: Plan) -> tuple[AnalysisPlan, ...]:
@@ -71,7 +73,7 @@ def widths_of(analysis: Analysis, measured: Measured) -> dict[str, float]:
 def variances_of(analysis: Analysis, measured: Measured) -> tuple[dict[str, float], dict[str, float]]:
     """Of a cell's share or of each coefficient: the variance of sampling people, and of the noise in one measurement."""
     seen = seen_by(analysis, measured.domain)
-    rows, inflation = float(seen.expected_units or 1), inflation_of(seen, measured.plan)
+    rows, inflation = float(seen.expected_units or 1), seen.inflation
     if analysis.kind == "table":
         cells = cells_of(analysis.table, seen)
         of_all = sum(cells_of(of, part.domain) * _cell_noise(of, part) for of, part in _counted(analysis, measured))
@@ -128,6 +130,7 @@ def _coefficients(analysis: Analysis, measured: Measured, rows: float) -> tuple[
     domain = measured.domain
     outcome, predictors = variables(model_of(analysis))
     names, terms = terms_over(analysis, domain)
+    _must_be_foreseeable(analysis, terms, domain)
     told = _outcome(analysis, domain.attributes[domain.index(outcome)])
     kept = {name: len(labels) / measured.sizes([name])[0] for name, labels in analysis.where.items()}
     kept_rows = rows * math.prod(_present(domain, name) for name in (outcome, *predictors)) * _kept_share(analysis, domain)
@@ -145,6 +148,23 @@ def _coefficients(analysis: Analysis, measured: Measured, rows: float) -> tuple[
     sampling = told.factor * told.left * np.diag(inverse) / kept_rows
     noisy = told.factor**2 * np.diag(inverse @ noise @ inverse) / kept_rows**2
     return dict(zip(names, sampling.tolist(), strict=True)), dict(zip(names, noisy.tolist(), strict=True))
+
+
+def _must_be_foreseeable(analysis: Analysis, terms: list[Term], domain: Domain) -> None:
+    """Every combination of categories that a term tells apart, those of the outcome, and the rows that are kept."""
+    outcome = variables(model_of(analysis))[0]
+    least = {
+        " × ".join(names): math.prod(min(_present_shares(domain.attributes[domain.index(name)])) for name in names)
+        for names in ((outcome,), *(term.names for term in terms))
+    }
+    kept = {f"rows where {', '.join(analysis.where)} is as asked": _kept_share(analysis, domain)} if analysis.where else {}
+    for what, share in (least | kept).items():
+        if share < LEAST_SHARE:
+            raise SpecError(
+                f"analysis {analysis.name!r}: by `expected` of the dataset a share of {share:.3g} of all rows is all there is "
+                f"of {what}; nothing can be foretold of less than {LEAST_SHARE:g}. Expect more of the rarest category, or "
+                "leave it out of the model."
+            )
 
 
 def _moments(terms: list[Term], part: Names, width: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from schemas.plan import Analysis, AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
 from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import combining_of, honesty, inflation_of
+from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import factors_of, model_of, seen_by
 from steps_engine.domain.blocks import blocks_of
 from steps_engine.domain.records import codes_of, numbers_in
@@ -119,7 +119,7 @@ def _cells(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Any]) 
     if not rows.all():
         raise SpecError("a set has no rows")
     shares = np.stack([_counted(each, domain, places, sizes) for each in sets]) / rows
-    combined = combine(shares, inflation_of(domain, plan) * shares * (1 - shares) / rows, plan.budget)
+    combined = combine(shares, domain.inflation * shares * (1 - shares) / rows, plan.budget)
     labels = product(*(domain.attributes[j].labels for j in places))
     names = tuple(", ".join(f"{name} = {label}" for name, label in zip(analysis.table, cell, strict=True)) for cell in labels)
     low, high = interval(combined.value, combined.variance, combined.freedom)
@@ -142,7 +142,7 @@ def fitted(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Tab
     """The model on every set, combined as sets of this plan are."""
     frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
     fits = [fit(model_of(analysis), frame) for frame in frames]
-    variances = inflation_of(domain, plan) * np.array([each.variance for each in fits])
+    variances = domain.inflation * np.array([each.variance for each in fits])
     combined = combine(np.array([each.value for each in fits]), variances, plan.budget)
     freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
     unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)

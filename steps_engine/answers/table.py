@@ -12,7 +12,7 @@ import pyarrow as pa
 from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import combining_of, inflation_of, of_persons
+from steps_engine.analyses.honesty import combining_of, of_persons
 from steps_engine.answers.conditions import codes_where
 from steps_engine.domain.columns import Column, column_of
 from steps_engine.domain.records import codes_of
@@ -157,8 +157,8 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa
     share = counts / rows
     possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
     there = _counted(asked, seen, possible, domain) > 0
-    inflation, people = inflation_of(domain, plan), float(domain.weighing.step) if domain.weighing else 1.0
-    left = 1.0 if of_persons(domain, plan) else 1 - share  # of a count: households are given, not the number of persons
+    inflation, people = domain.inflation, float(domain.weighing.step) if domain.weighing else 1.0
+    left = 1.0 if domain.unit.rows_per_person > 1 and not domain.unit.exactly else 1 - share  # or the number of rows varies too
     combined = [
         combine(share, inflation * share * (1 - share) / rows, plan.budget),
         combine(people * counts, inflation * people**2 * counts * left, plan.budget),

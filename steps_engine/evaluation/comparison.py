@@ -98,10 +98,12 @@ def compare(
     sampling: np.ndarray | None = None,
     weight: np.ndarray | None = None,
     inflation: float = 1.0,
+    rows_per_person: int = 1,
 ) -> Comparison:
     """Fit on every table, combine the synthetic ones, and overlap the intervals (Karr et al. 2006).
 
-    `weight` is that of the original's rows, and `inflation` what it makes of the variances within synthetic sets.
+    `weight` is that of the original's rows; `inflation` what it and several rows of a person make of the variances within
+    synthetic sets. Of the original's variance such rows make as much, at most: like is compared with like.
     """
     if not synthetics:
         raise SpecError("no synthetic set was given; name at least one to compare with the original")
@@ -115,7 +117,7 @@ def compare(
     )
     # Linear fits have residual degrees of freedom; the sets' combined ones cannot exceed the smallest of them.
     freedom = np.minimum(combined.freedom, min(estimates.freedom for estimates in fits))
-    ours = interval(reference.value, reference.variance, reference.freedom)
+    ours = interval(reference.value, rows_per_person * reference.variance, reference.freedom)
     theirs = interval(combined.value, combined.variance, freedom)
     shares = overlap(*ours, *theirs)
     separated = np.any([estimates.separated for estimates in (reference, *fits)], axis=0)

@@ -1,7 +1,8 @@
 """Counts of units as counts of people: multiplied by the step, with what rounding to whole units may add to their errors.
 
 Noise has its own law; rounding has mean 0 and, of x units in a number of cells, a variance of at most `rounding`·x and of a
-quarter per cell (PRIVACY.md, `weights_sql.rounded`). Both are told together, as half of an interval.
+quarter per cell (PRIVACY.md, `weights_sql.rounded`). x is not known: its upper end stands for it, or a small cell in which
+nothing was found would be told without an error. Both are told together, as half of an interval.
 """
 
 from __future__ import annotations
@@ -20,11 +21,16 @@ NORMAL = 1.96  # standard errors that hold 95 % of a sum of many small errors
 MOST_CELLS = 2**62
 
 
-def rounding_variance(units: np.ndarray, within: int, domain: Domain) -> np.ndarray:
-    """The most that rounding adds to the variance of counts of units, each of so many cells of the domain."""
+def rounding_variance(found: np.ndarray, half: np.ndarray, within: int, domain: Domain) -> np.ndarray:
+    """The most that rounding adds to the variance of counts of units, each of so many cells of the domain.
+
+    Of noise a count has at most t = found + half, and of rounding x ≤ t + z·√(r·x): x is at most what solves this.
+    """
     assert domain.weighing is not None
-    by_units = float(domain.weighing.rounding) * np.maximum(units, 0.0)
-    return np.asarray(np.minimum(by_units, min(within, MOST_CELLS) / 4))
+    rounding = float(domain.weighing.rounding)
+    least = NORMAL * rounding**0.5 / 2
+    most = (least + np.sqrt(least**2 + np.maximum(found + half, 0.0))) ** 2
+    return np.asarray(np.minimum(rounding * most, min(within, MOST_CELLS) / 4))
 
 
 def _within(asked: Asked, domain: Domain) -> int:
@@ -39,8 +45,8 @@ def table_in_people(found: Tabulated, asked: Asked, domain: Domain) -> Tabulated
     if domain.weighing is None:
         return found
     step, within = float(domain.weighing.step), _within(asked, domain)
-    added = rounding_variance(found.estimate, within, domain)
-    whole = float(rounding_variance(np.array([found.whole]), domain.all_cells, domain)[0])
+    added = rounding_variance(found.estimate, found.half, within, domain)
+    whole = _added(found.whole, NORMAL * found.whole_variance**0.5, domain)
     return replace(
         found,
         estimate=step * found.estimate,
@@ -83,8 +89,12 @@ def in_people(view: View, domain: Domain) -> View:
     )
 
 
+def _added(found: float, half: float, domain: Domain) -> float:
+    return float(rounding_variance(np.array([found]), np.array([half]), domain.all_cells, domain)[0])
+
+
 def _total(total: Total, step: float, domain: Domain) -> Total:
-    added = float(rounding_variance(np.array([total.estimate]), domain.all_cells, domain)[0])
+    added = _added(total.estimate, total.half, domain)
     error, half = np.hypot(total.error, added**0.5), np.hypot(total.half, NORMAL * added**0.5)
     return Total(step * total.estimate, float(step * error), total.rows, float(step * half))
 
@@ -92,7 +102,7 @@ def _total(total: Total, step: float, domain: Domain) -> Total:
 def _margin(margin: Margin, step: float, domain: Domain) -> Margin:
     known = margin.attribute in domain.names  # of what is derived a category may be all of its source's
     within = domain.all_cells // domain.sizes[domain.index(margin.attribute)] if known else domain.all_cells
-    added = rounding_variance(margin.estimate, within, domain)
+    added = rounding_variance(margin.estimate, margin.half, within, domain)
     return replace(
         margin,
         estimate=step * margin.estimate,
@@ -103,7 +113,7 @@ def _margin(margin: Margin, step: float, domain: Domain) -> Margin:
 
 
 def _branch(branch: Branch, step: float, domain: Domain) -> Branch:
-    added = float(rounding_variance(np.array([branch.estimate]), domain.all_cells, domain)[0])
+    added = _added(branch.estimate, NORMAL * branch.error, domain)
     return replace(
         branch,
         estimate=step * branch.estimate,

@@ -77,7 +77,8 @@ def table_answer(
     words = [
         trust(float(count), float(high - count)) for count, high in zip(table.counts.value, table.counts.high, strict=True)
     ]
-    frame = frame.assign(**numbers, trust=words)
+    renamed = given_way([*numbers, "trust"], names)
+    frame = frame.assign(**{renamed.get(name, name): values for name, values in (numbers | {"trust": words}).items()})
     warnings = [*notices, *_noise_warning(words)]
     if table.source == "sets":
         warnings.append(f"{FROM_SETS}: {table.why}. What they say beyond what was measured is what their model supposes.")
@@ -87,12 +88,13 @@ def table_answer(
         notes.append("Estimates are unbiased, so that noise takes some of them below 0.")
     if table.grouped:
         notes.append(f"Counted in groups of categories: {', '.join(table.grouped)}.")
+    notes += [f"{name} is an attribute here: the figure of this name stands in {column}." for name, column in renamed.items()]
     said = ", ".join(f"{name} = {' or '.join(labels)}" for name, labels in where.items())
     document = {
         **facts, "table": list(names), "where": where, "source": table.source, "rows": table.whole,
         "cells": _rows(frame), "warnings": warnings, "notes": notes,
     }  # fmt: skip
-    document |= {"of": table.of} if table.of != "rows" else {}
+    document |= ({"of": table.of} if table.of != "rows" else {}) | ({"renamed": renamed} if renamed else {})
     title = f"{' × '.join(names)}{f' where {said}' if said else ''}   (about {table.whole:,.0f} {table.of})"
     return Answer.of(frame, title, [*(f"WARNING: {warning}" for warning in warnings), *notes], document)
 
@@ -106,6 +108,21 @@ def must_be_worth_looking_at(cells: int, names: tuple[str, ...], everything: boo
             f"{table} has {cells:,} cells, too many to look at. Name fewer attributes, fix some with --where, write them with "
             "--csv FILE, or say --all."
         )
+
+
+def given_way(figures: Iterable[str], names: tuple[str, ...]) -> dict[str, str]:
+    """Columns that are called otherwise than the figures in them, since an attribute has that name and keeps it.
+
+    >>> given_way(["count", "low", "trust"], ("low", "low_", "age"))
+    {'low': 'low__'}
+    """
+    taken, found = set(names), dict[str, str]()
+    for figure in figures:
+        if figure in taken:
+            found[figure] = figure + "_"
+            while found[figure] in taken:
+                found[figure] += "_"
+    return found
 
 
 def _columns(quantity: Quantity, prefix: str) -> dict[str, Any]:

@@ -21,11 +21,9 @@ def drawn(answer: Answer, format: str) -> bytes:
         rows = [(each["name"], each["estimate"], each["low"], each["high"]) for each in document["coefficients"]]
         axis = "coefficient"
     else:
-        names = document["table"]
-        rows = [
-            (", ".join(str(each[n]) for n in names), each["share"], each["share_low"], each["share_high"])
-            for each in document["cells"]
-        ]
+        names, renamed = document["table"], document.get("renamed", {})
+        share, low, high = (renamed.get(name, name) for name in ("share", "share_low", "share_high"))
+        rows = [(", ".join(str(each[n]) for n in names), each[share], each[low], each[high]) for each in document["cells"]]
         axis = f"share of {'the rows asked for' if document['where'] else 'all rows'}"
     told = [row for row in rows if row[1] is not None]
     written = io.BytesIO()

@@ -17,6 +17,7 @@ from schemas.manifest import Manifest
 from schemas.plan import Draw, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES, PURE
+from steps_engine.analyses.honesty import inflated_by
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import LevelView, Margin, Pair, View
 from tasks.publishing import bundle, pictures
@@ -68,6 +69,7 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
         waves=waves_view(manifest, plan),
         loss=loss_view(plan),
         analyses=list(analysis_views(manifest, plan)),
+        inflated_by=inflated_by(plan),
         draws=list(_draw_rows(plan, method_of(plan).sketch(plan).draws)),
         files=list(_file_rows(manifest)),
     )

@@ -80,7 +80,15 @@ def compare_files(
     if regression:
         (reference, weight), *frames = (_frame(file, names) for file in files)
         rows = [frame for frame, _ in frames]
-        fitted = compare(regression.model, reference, rows, regression.sets, weight=weight, inflation=known.inflation)
+        fitted = compare(
+            regression.model,
+            reference,
+            rows,
+            regression.sets,
+            weight=weight,
+            inflation=known.inflation,
+            rows_per_person=known.unit.rows_per_person,
+        )
     found = evaluate(first, others, SystemRandomness(), options, fitted)
     if page is not None:
         _write(page, found, known.name)

@@ -21,7 +21,7 @@ from tasks.publishing.formats.csv import harmless
 
 FORM = "steps-analysis/1"
 _BODY = Path(__file__).parents[1] / "pages" / "analysis.R"
-_WITHIN = "within <- colMeans(variances)"  # which weights inflate
+_WITHIN = "within <- colMeans(variances)"  # which weights and several rows of a person inflate
 _WIDTH = 110  # of a line
 _AFTER = "The numbers are those of `steps fit`.\n"
 _LINKED = """\
@@ -53,8 +53,8 @@ def analysis_r(domain: Domain, plan: Plan) -> bytes:
         "analyses": [{"name": each.name, "why": honesty(each, plan)[1]} for each in plan.analyses if each.kind != "table"],
     }
     body = _BODY.read_text(encoding="ascii")
-    if plan.weight is not None:
-        facts |= {"inflation": float(plan.weight.inflation)}
+    if plan.inflation != 1:
+        facts |= {"inflation": float(plan.inflation)}
         assert _WITHIN in body
         body = body.replace(_WITHIN, _WITHIN.replace("<- ", "<- steps_release$inflation * "))
     head = _HEAD.format(form=FORM, facts=_r(facts), example=_example(domain))

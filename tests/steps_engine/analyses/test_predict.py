@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import GAUSSIAN, contrast_noise, joint_noise
@@ -162,6 +163,38 @@ def test_coefficients_of_rare_categories_vary_as_predicted_where_shares_are_expe
 def test_what_is_expected_of_shares_changes_nothing_that_is_drawn():
     even, rare = (plan_with_analyses(asking("voted ~ region", domain=each)) for each in (PEOPLE, people(voted={"yes": "0.1"})))
     assert even.draws == rare.draws and even.hash != rare.hash
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("share", ["1e-9", "1e-12", "1e-300"])
+@pytest.mark.parametrize(
+    ("analysis", "of"),
+    [
+        ("wage ~ voted", "voted"),
+        ("voted ~ age", "voted"),
+        ({"model": "wage ~ age", "where": {"voted": "yes"}}, "rows where voted"),
+    ],
+    ids=["a predictor", "the outcome", "a condition"],
+)
+def test_of_a_share_of_nearly_nothing_no_width_is_told(analysis, of, share):
+    """Whichever category is rare, the first or a later one; it is refused in words, without warnings of numpy."""
+    rarest = ("yes",) if of.startswith("rows") else ("no", "yes")
+    for rare in rarest:
+        with pytest.raises(SpecError, match=rf"a share of {float(share):.3g} of all rows is all there is of {of}"):
+            plan_with_analyses(asking(analysis, domain=people(voted={rare: share})))
+
+
+def test_the_rarer_the_wider_down_to_the_least_share():
+    """Two rare categories that a model tells apart together are as rare as their product."""
+    plan = plan_with_analyses(asking("wage ~ voted", "wage ~ voted * region", method=FLAT))
+    widths = []
+    for share in ("0.1", "1e-3", "1e-5", "1e-7"):
+        sampling, _ = variances_of(plan.analyses[0], Measured(people(voted={"no": share}), plan))
+        widths.append(sampling["voted[T.yes]"])
+    assert widths == sorted(widths) and widths[-1] / widths[0] == pytest.approx(0.09 / 1e-7, rel=0.01)
+    both = people(voted={"yes": "1e-5"}, region={"west": "1e-5"})
+    with pytest.raises(SpecError, match="1e-10 of all rows is all there is of voted × region"):
+        variances_of(plan.analyses[1], Measured(both, plan))
 
 
 def test_a_model_within_some_rows_varies_as_predicted():

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors import SpecError
-from steps_engine.analyses.honesty import inflation_of
 from steps_engine.analyses.questions import model_question
 from steps_engine.analyses.results import fitted
 from steps_engine.answers.table import Table, question_of, table_of
@@ -57,7 +56,7 @@ def test_a_model_of_persons_is_as_wide_as_with_one_row_per_household():
     told = partial(fitted, asked, PLAN, sets=[rows], codes=[codes_of(rows, narrow)])
     alone = told(narrow.model_copy(update={"unit": OF.unit}))
     assert told(narrow).variance == pytest.approx(AT_MOST * alone.variance)
-    assert inflation_of(OF, PLAN) == 1.0  # a household has one row of its own
+    assert OF.inflation == 1.0  # a household has one row of its own
 
 
 def test_an_empty_set_is_not_blamed_on_a_condition_that_nobody_gave():

@@ -90,3 +90,23 @@ def test_what_was_measured_once_is_named():
     found = noise_test([{"pairs": [Contrasts(np.array([3]), LAWS["one"], ("x",))], "none": []}, {}], ["x", "y"])
     assert (found.contrasts, found.untested) == (1, ("y",))
     assert noise_test([], ["x"]).untested == ("x",) and noise_test([], ["x"]).contrasts == 0
+
+
+@pytest.mark.parametrize("scale", [18, 20_000], ids=["exact", "coarse"])
+def test_a_part_without_values_hides_no_missing_noise(scale):
+    """Beside it as without it, in a group and all together; noise that is there passes in the same company."""
+    laws = ((CountNoise(TWO_SIDED_GEOMETRIC, Fraction(scale)), 2),)
+    nothing = Contrasts(np.zeros(0, dtype=np.int64), laws, ("y",))
+    for values, told in ((np.zeros(500, dtype=np.int64), 2), (sums(laws, 500), 0)):
+        part = Contrasts(values, laws, ("x",))
+        assert len(alarms_in(values, laws)) == told // 2
+        found = noise_test([{"pairs": [part, nothing], "others": [nothing]}], ["x", "y"])
+        assert len(found.problems) == told and all("noise is missing" in each for each in found.problems)
+        assert found.untested == ("y",)
+
+
+def test_a_chance_that_is_no_number_is_no_pass(monkeypatch):
+    from steps_engine.inference import noise_test as module
+
+    monkeypatch.setattr(module, "_log_moments", lambda named: np.full(len(module.POWERS), np.nan))
+    assert any("noise is missing" in each for each in alarms_in(sums(LAWS["one"], 30), LAWS["one"]))

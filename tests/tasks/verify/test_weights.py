@@ -93,4 +93,4 @@ def test_the_program_in_r_inflates_variances_where_there_are_weights():
     plain = make_plan(release(domain(2, 3), method_spec(decomposition="tree", order=("x0",))))
     assert b"inflation" not in analysis_r(domain(2, 3), plain)
     made = analysis_r(OF, planned())
-    assert made.count(b"within <- steps_release$inflation * colMeans(variances)") == 1 and b"inflation = 5.84" in made
+    assert made.count(b"within <- steps_release$inflation * colMeans(variances)") == 1 and b"inflation = 10.68" in made
