@@ -81,8 +81,10 @@ def _must_have_rows(analysis: Analysis, domain: Domain, codes: Sequence[np.ndarr
             j = domain.index(name)
             kept &= np.isin(each[:, j], [domain.attributes[j].labels.index(label) for label in labels])
         if not kept.any():
-            said = f"that fulfils {analysis.name.partition(' where ')[2]}" if analysis.where else "at all"
-            raise SpecError(f"set {number} has no row {said}; ask for a wider condition")
+            if not analysis.where:
+                raise SpecError(f"set {number} has no row at all; no model can be fitted to it")
+            said = analysis.name.partition(" where ")[2]
+            raise SpecError(f"set {number} has no row that fulfils {said}; ask for a wider condition")
 
 
 def _as_planned(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> AnalysisPlan:

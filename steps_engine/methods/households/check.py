@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.inference.noise_test import NoiseTest
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.households.parts import ROWS_OF, Part, parts_of
 from steps_engine.methods.pairs import check as pairs
@@ -24,7 +25,18 @@ def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked
     household, person = (pairs.check(part.domain, part.plan, part.of(tables)) for part in parts)
     findings = [*found.found, *household.findings, *((stage, f"person: {text}") for stage, text in person.findings)]
     ends = None if household.ends is None or person.ends is None else {**household.ends, **person.ends}
-    return Checked(tuple(findings), ends=ends, rows=household.rows, noise=household.noise)
+    return Checked(tuple(findings), ends=ends, rows=household.rows, noise=_together(household.noise, person.noise))
+
+
+def _together(household: NoiseTest | None, person: NoiseTest | None) -> NoiseTest | None:
+    """What was tested of the noise in both parts; None where it could not be in one of them."""
+    if household is None or person is None:
+        return None
+    return NoiseTest(
+        household.contrasts + person.contrasts,
+        (*household.problems, *(f"person: {text}" for text in person.problems)),
+        (*household.untested, *(f"person: {name}" for name in person.untested)),
+    )
 
 
 def _part_problems(table: pa.Table, parts: tuple[Part, Part]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 from schemas.errors import SpecError
 from steps_engine.analyses.questions import model_question
 from steps_engine.analyses.results import fitted
+from steps_engine.answers.fit import fit_sets
 from steps_engine.answers.table import Table, question_of, table_of
 from steps_engine.domain.linked_records import everybody
 from steps_engine.domain.records import codes_of
@@ -65,3 +66,9 @@ def test_an_empty_set_is_not_blamed_on_a_condition_that_nobody_gave():
         answered(nobody)
     with pytest.raises(SpecError, match="nobody fulfils the condition in 1 of 1 sets"):
         answered(nobody, grade="1")
+
+
+def test_a_model_of_an_empty_set_is_not_told_to_widen_a_condition_either():
+    asked = model_question("grade ~ sex", "linear", {}, PERSONS)
+    with pytest.raises(SpecError, match="set 1 has no row at all; no model can be fitted to it"):
+        fit_sets(asked, PERSONS, PLAN, {}, [alike(1, 0).slice(0, 0)])

@@ -23,8 +23,10 @@ from steps_engine.domain.records import codes_of
 from steps_engine.domain.rules import breaking
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.cascade.synthesize import restrict
+from steps_engine.methods.households.parts import parts_of
 from steps_engine.methods.households.plan import planned_share, within_household
 from steps_engine.methods.households.spec import HouseholdsSpec
+from steps_engine.methods.pairs import check as pairs
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
@@ -136,6 +138,13 @@ def test_the_check_finds_nothing_and_then_what_is_wrong(of, made):
     assert any("first" in sentence for _, sentence in method.check(of, plan_, turned).findings)
     lacking = made.tables | {"noisy-counts": noisy.slice(0, len(noisy) - 1)}
     assert any(sentence.startswith("person: ") for _, sentence in method.check(of, plan_, lacking).findings)
+
+
+def test_the_noise_of_both_parts_is_tested(of, made):
+    both = made.method.check(of, made.plan, made.tables).noise
+    alone = [pairs.check(part.domain, part.plan, part.of(made.tables)).noise for part in parts_of(of, made.plan)]
+    assert alone[1].contrasts > 0 and both.contrasts == alone[0].contrasts + alone[1].contrasts
+    assert both.untested == (*alone[0].untested, *(f"person: {name}" for name in alone[1].untested))
 
 
 def changed(persons: pa.Table, name: str, row: int, value: object) -> pa.Table:
