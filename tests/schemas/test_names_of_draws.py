@@ -45,7 +45,7 @@ def test_other_names_are_planned_without_two_draws_of_one_name(name):
 
 def test_persons_and_places_too():
     homes = small.tables()
-    homes["person"]["attributes"] += ({"name": "person: sex", "kind": "integer", "bounds": (0, 1)},)
+    homes["person"]["attributes"] += ({"name": "pair 1", "kind": "integer", "bounds": (0, 1)},)
     linked = Domain.model_validate({"name": "d", "population": "p", "expected_rows": 400, "tables": homes})
     place = {"name": "tract", "kind": "categorical"}
     place["geography"] = {"levels": ("tract × a", "tract"), "table": (("r", "t1"), ("r", "t2"))}
