@@ -33,7 +33,7 @@ from steps_engine.methods.pairs.synthesize import (
 from steps_engine.noise import Randomness, permutation, uniform
 from steps_engine.public_randomness import PublicRandomness
 
-BEGUN, AGAIN, BACK = 3, 5, (2, 2)  # sweeps: over the base, over rows taken from it, and back to what these had settled on
+BEGUN, AGAIN, BACK = 2, 7, (2,)  # sweeps: over the base, over rows taken from it, and back to what these had settled on
 SWEPT = BEGUN + AGAIN + sum(BACK)
 
 
