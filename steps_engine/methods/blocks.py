@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
@@ -51,16 +52,17 @@ def in_blocks(make: Make, rows: int, randomness: Randomness) -> list[Block]:
     parts = [slice(*ends) for ends in pairwise(ends_of_blocks(rows))]
     if len(parts) == 1:
         return [Block(rows, lambda: make(parts[0], randomness))]
-    seeds = [drawn_seed(randomness) for _ in parts]
-    return [_seeded(make, part, seed) for part, seed in zip(parts, seeds, strict=True)]
+    streams = [stream_of(randomness) for _ in parts]
+    return [_seeded(make, part, stream) for part, stream in zip(parts, streams, strict=True)]
 
 
-def drawn_seed(randomness: Randomness) -> bytes:
-    return randomness.words(4, np.uint64).astype("<u8").tobytes()
+def stream_of(randomness: Randomness) -> Callable[[], Randomness]:
+    """A stream of its own, from its beginning whenever it is asked for: its seed is drawn now."""
+    return partial(PublicRandomness, randomness.words(4, np.uint64).astype("<u8").tobytes())
 
 
-def _seeded(make: Make, part: slice, seed: bytes) -> Block:
-    return Block(part.stop - part.start, lambda: make(part, PublicRandomness(seed)))
+def _seeded(make: Make, part: slice, stream: Callable[[], Randomness]) -> Block:
+    return Block(part.stop - part.start, lambda: make(part, stream()))
 
 
 def decoded(codes: Callable[[slice], np.ndarray], rows: int, domain: Domain, randomness: Randomness) -> list[Block]:

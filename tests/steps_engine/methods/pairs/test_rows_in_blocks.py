@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from steps_engine.noise import SeededRandomness
 from tests.steps_engine.shapes import domain, release
 
 ROWS, BLOCKS = 4096, 6
+COMMON = partial(SeededRandomness, 4)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def off(structure, found, codes: np.ndarray) -> float:
 
 def test_blocks_from_angles_in_common_keep_the_tables_as_blocks_that_are_fitted_alone_do(measured):
     structure, found = measured
-    shared = InCommon(structure, found, bytes(32), ROWS)
+    shared = InCommon(structure, found, COMMON, ROWS)
     together, alone = (
         off(structure, found, np.concatenate([make(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
         for make in (shared.codes_of, lambda rows, more: codes_of(structure, found, rows, more))
@@ -62,7 +64,7 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
     structure, found = measured
     for name, sweeps in (("BEGUN", 1), ("AGAIN", 0), ("BACK", ())):
         monkeypatch.setattr(rows_in_blocks, name, sweeps)
-    shared, cold = (InCommon(structure, found, bytes(32), ROWS) for _ in range(2))
+    shared, cold = (InCommon(structure, found, COMMON, ROWS) for _ in range(2))
     vars(cold)["angles"] = [np.zeros(table.shape) for table in found.tables]
     warm, without = (
         off(structure, found, np.concatenate([each.codes_of(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
@@ -73,8 +75,8 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
 
 def test_a_block_follows_from_its_stream_and_the_seed_in_common(measured):
     structure, found = measured
-    first, second = (InCommon(structure, found, bytes(32), ROWS) for _ in range(2))
+    first, second = (InCommon(structure, found, COMMON, ROWS) for _ in range(2))
     second.codes_of(ROWS, SeededRandomness(9))  # whoever made another block before
     rows = first.codes_of(ROWS, SeededRandomness(1))
     assert (rows == second.codes_of(ROWS, SeededRandomness(1))).all()
-    assert (rows != replace(first, seed=bytes([1] * 32)).codes_of(ROWS, SeededRandomness(1))).any()  # control
+    assert (rows != replace(first, stream=partial(SeededRandomness, 5)).codes_of(ROWS, SeededRandomness(1))).any()  # control
