@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from schemas.spec.method import method_spec
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.counting import count_codes
 from steps_engine.inference.reweighting import tables_of
 from steps_engine.methods.pairs import rows_in_blocks, synthesize
 from steps_engine.methods.pairs.estimate import estimate
+from steps_engine.methods.pairs.plan import _seconds
 from steps_engine.methods.pairs.rows_in_blocks import InCommon
 from steps_engine.methods.pairs.synthesize import codes_of
 from steps_engine.methods.pairs.tables import read_measured
@@ -80,3 +82,10 @@ def test_a_block_follows_from_its_stream_and_the_seed_in_common(measured):
     rows = first.codes_of(ROWS, SeededRandomness(1))
     assert (rows == second.codes_of(ROWS, SeededRandomness(1))).all()
     assert (rows != replace(first, stream=partial(SeededRandomness, 5)).codes_of(ROWS, SeededRandomness(1))).any()  # control
+
+
+def test_a_plan_tells_that_blocks_after_the_first_are_cheaper():
+    one, ten = (_seconds(number * BLOCK, 100, 4950, 1) for number in (1, 10))
+    assert ten < 0.6 * 10 * one  # sweeps, not drawing and writing, are most of it
+    few, many = (_seconds(number * BLOCK, 100, 0, 1) - 3 for number in (1, 10))
+    assert many > 0.6 * 10 * few  # control: where there are no tables
