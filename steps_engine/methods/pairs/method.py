@@ -20,8 +20,9 @@ from steps_engine.methods.pairs import check, tabulate, view
 from steps_engine.methods.pairs.measure import build, sanitize
 from steps_engine.methods.pairs.plan import outline
 from steps_engine.methods.pairs.predict import candidate
+from steps_engine.methods.pairs.rows_in_blocks import blocks
 from steps_engine.methods.pairs.spec import PairsSpec
-from steps_engine.methods.pairs.synthesize import blocks, source
+from steps_engine.methods.pairs.synthesize import source
 from steps_engine.methods.pairs.tables import (
     estimates_table,
     noisy_table,

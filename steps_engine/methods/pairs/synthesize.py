@@ -6,13 +6,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
-from steps_engine.domain.encoding import decode
 from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
-from steps_engine.methods.blocks import Block, in_blocks
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Structure, Table
@@ -26,19 +23,6 @@ LEAST_PART = 1e-3  # of a cell's count, squared errors below which no weight is 
 CROWDED = 1.0  # the same for each dimension of a table per row that there is to weigh, by the trust in the rows
 AGAIN = 5  # sweeps over rows that agree but for what sampling changed
 BROUGHT_BACK = 2  # times
-
-
-def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> list[Block]:
-    """The records of one set (1…m), block by block: the estimate is made once, and every block agrees with all of it."""
-    plan, domain = structure.margins.plan, structure.margins.domain
-    split = plan.budget == "split"
-    found = estimate(structure, noisy, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
-    rows = round(found.total) if plan.total == "estimated" else int(structure.margins.total[0])
-
-    def records(part: slice, more: Randomness) -> pa.Table:
-        return decode(codes_of(structure, found, part.stop - part.start, more), domain, more)
-
-    return in_blocks(records, rows, randomness)
 
 
 def source(structure: Structure, noisy: list[np.ndarray], number: int, randomness: Randomness) -> Drawn:
