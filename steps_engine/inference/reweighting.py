@@ -55,8 +55,22 @@ def reweight_tables(
 
     Of `each` rows that stand together one will be taken: their weights sum to as many, exactly, as one more table would ask.
     """
-    weight, angles = np.ones(len(codes)), [np.zeros(y.shape) for y in noisy]
-    passes = _passes(len(codes), sizes, tables)
+    return fitted(codes, sizes, tables, noisy, variance, [np.zeros(y.shape) for y in noisy], sweeps, each)[0]
+
+
+def fitted(
+    codes: np.ndarray,
+    sizes: tuple[int, ...],
+    tables: Sequence[Split],
+    noisy: Arrays,
+    variance: Arrays,
+    begun: Arrays,
+    sweeps: int = SWEEPS,
+    each: int = 1,
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Weights of the rows, and θ of every table's cells: from θ on that other rows of the same law were fitted with."""
+    passes, angles = _passes(len(codes), sizes, tables), [angle.copy() for angle in begun]
+    weight = _begun(codes, sizes, tables, passes, angles)
     for _ in range(sweeps):
         for attributes, served in passes:
             shape = tuple(sizes[j] for j in attributes)
@@ -74,7 +88,22 @@ def reweight_tables(
         if each > 1:
             together = weight.reshape(-1, each)
             together *= each / together.sum(axis=1, keepdims=True)
-    return _settled(weight)
+    return _settled(weight), angles
+
+
+def _begun(
+    codes: np.ndarray, sizes: tuple[int, ...], tables: Sequence[Split], passes: list[tuple[Split, list[int]]], angles: Arrays
+) -> np.ndarray:
+    """log w = Σ θ_cell."""
+    weight = np.ones(len(codes))
+    for attributes, served in passes if any(map(np.any, angles)) else []:
+        shape = tuple(sizes[j] for j in attributes)
+        summed = np.zeros(shape)
+        for t in served:
+            summed += angles[t].reshape([sizes[j] if j in tables[t] else 1 for j in attributes])
+        weight *= np.exp(summed).take(_cells(codes, attributes, shape))
+    np.clip(weight, 1 / LARGEST_CHANGE, LARGEST_CHANGE, out=weight)
+    return weight
 
 
 def tables_of(codes: np.ndarray, sizes: tuple[int, ...], tables: Sequence[Split], weight: np.ndarray) -> list[np.ndarray]:

@@ -51,8 +51,12 @@ def in_blocks(make: Make, rows: int, randomness: Randomness) -> list[Block]:
     parts = [slice(*ends) for ends in pairwise(ends_of_blocks(rows))]
     if len(parts) == 1:
         return [Block(rows, lambda: make(parts[0], randomness))]
-    seeds = [randomness.words(4, np.uint64).astype("<u8").tobytes() for _ in parts]
+    seeds = [drawn_seed(randomness) for _ in parts]
     return [_seeded(make, part, seed) for part, seed in zip(parts, seeds, strict=True)]
+
+
+def drawn_seed(randomness: Randomness) -> bytes:
+    return randomness.words(4, np.uint64).astype("<u8").tobytes()
 
 
 def _seeded(make: Make, part: slice, seed: bytes) -> Block:

@@ -40,6 +40,7 @@ from steps_engine.methods.pairs.division import (
     shares_of,
     weights,
 )
+from steps_engine.methods.pairs.rows_in_blocks import SWEPT as SWEPT_IN_BLOCKS
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.structure import Table
 from steps_engine.methods.pairs.synthesize import AGAIN, base_size
@@ -51,6 +52,7 @@ BYTES_PER_VALUE = 14  # of a block and its base (docs/lab/performance.md)
 SECONDS_PER_ROW, SECONDS_PER_ROW_AND_TABLE = 3e-8, 1e-9  # each time that rows are weighed
 SECONDS_PER_VALUE = 2.5e-7  # of drawing and writing rows
 SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows taken from it are weighed
+SWEPT_BLOCK = SWEPT_IN_BLOCKS + 2  # of several blocks: with their beginning, and with the tables that they settled on
 
 
 def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None) -> Outline:
@@ -95,9 +97,11 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
 
 
 def _seconds(rows: int, attributes: int, tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, a block at a time."""
+    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it. Of several blocks each is
+    weighed a few times, from angles that are fitted once to as many rows as one has."""
     base = max(rows, base_size(min(rows, BLOCK)))
-    weighed = (base * SWEPT_BASE + rows * SWEPT_ROWS) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
+    swept = base * SWEPT_BASE + rows * SWEPT_ROWS if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
+    weighed = swept * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
     return round(3 + once + sets * (weighed + base * attributes * SECONDS_PER_VALUE), 1)
 

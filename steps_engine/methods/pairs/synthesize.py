@@ -136,19 +136,25 @@ def walk(
 
 def by_quota(parent: np.ndarray, shares: np.ndarray, randomness: Randomness) -> np.ndarray:
     """A category for each row: within each parent as many as its shares say, up to one, in random order."""
-    parent = parent.astype(np.int64)  # codes are as narrow as they come
+    parent = parent.astype(np.min_scalar_type(len(shares)))  # up to 16 bits are sorted by radix
     order = np.argsort(parent[mixed := permutation(len(parent), randomness)], kind="stable")
     order = mixed[order]
     size = np.bincount(parent, minlength=len(shares))
-    above = parent[order]
-    first = (np.cumsum(size) - size)[above]
+    above = np.repeat(np.arange(len(shares)), size)
+    first = np.repeat(np.cumsum(size) - size, size)
     place = (np.arange(len(parent)) - first + uniform(len(shares), randomness)[above]) / size[above]
     ladder = np.cumsum(shares, axis=1)
     rungs = (ladder / np.maximum(ladder[:, -1:], 1e-300) + np.arange(len(shares))[:, None]).ravel()
-    child = np.searchsorted(rungs, above + np.minimum(place, 1 - 1e-9), side="right") - above * shares.shape[1]
+    child = rungs_below(rungs, above + np.minimum(place, 1 - 1e-9)) - above * shares.shape[1]
     drawn = np.empty(len(parent), dtype=np.int64)
     drawn[order] = np.minimum(child, shares.shape[1] - 1)
     return drawn
+
+
+def rungs_below(rungs: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """How many rungs are no higher than each place: both rise, and rungs are few, so that these are looked up in the places."""
+    met = np.searchsorted(places, rungs, side="left")
+    return np.cumsum(np.bincount(met, minlength=len(places) + 1)[: len(places)])
 
 
 def agreeing(
@@ -161,24 +167,33 @@ def agreeing(
     for sweeps in (SWEEPS, AGAIN):
         weight = weights(structure, found, base, sweeps)
         settled = tables_of(base, structure.sizes, structure.tables, weight)
-        base = np.asfortranarray(base[sample(base, weight, rows, order, structure.sizes, randomness)])
+        base = rows_at(base, sample(base, weight, rows, order, structure.sizes, randomness))
     found = replace(found, tables=settled, variances=[np.zeros(table.size) for table in settled])
     for _ in range(BROUGHT_BACK):
         weight = weights(structure, found, base, AGAIN)
-        base = np.asfortranarray(base[sample(base, weight, rows, order, structure.sizes, randomness)])
+        base = rows_at(base, sample(base, weight, rows, order, structure.sizes, randomness))
     return base
+
+
+def rows_at(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """An attribute's codes stay side by side."""
+    return rows.T.take(places, axis=1).T
 
 
 def weights(structure: Structure, found: Estimate, rows: np.ndarray, sweeps: int = SWEEPS, each: int = 1) -> np.ndarray:
     """Weights with which rows agree with every table as far as its noise demands, and as far as so few rows can."""
-    part, dimensions = len(rows) / found.total, sum(np.prod([size - 1 for size in table.shape]) for table in found.tables)
-    least = LEAST_PART + CROWDED * dimensions / (TRUST * len(rows))
+    return reweight_tables(rows, structure.sizes, structure.tables, *demands(found, len(rows)), sweeps, each)
+
+
+def demands(found: Estimate, rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of every table what so many rows are to count, and how far they may be off."""
+    part, dimensions = rows / found.total, sum(np.prod([size - 1 for size in table.shape]) for table in found.tables)
+    least = LEAST_PART + CROWDED * dimensions / (TRUST * rows)
     variances = [
         part * np.maximum(variance.reshape(table.shape), least * found.total * table + 1)
         for variance, table in zip(found.variances, found.tables, strict=True)
     ]
-    wanted = [table * len(rows) for table in found.tables]
-    return reweight_tables(rows, structure.sizes, structure.tables, wanted, variances, sweeps, each)
+    return [table * rows for table in found.tables], variances
 
 
 def by_weight(structure: Structure, information: np.ndarray) -> list[int]:
@@ -195,7 +210,7 @@ def sample(
 ) -> np.ndarray:
     """Systematic sampling along rows that are alike, in random order: counts are those of the weights up to one row."""
     alike = np.argsort(leading_key(base, order, sizes), kind="stable")
-    ends = np.cumsum(weight[alike])
-    place = (permutation(rows, randomness) + uniform(1, randomness)) * (ends[-1] / rows)
-    taken: np.ndarray = alike[np.minimum(np.searchsorted(ends, place, side="right"), len(base) - 1)]
+    ends, lot = np.cumsum(weight[alike]), permutation(rows, randomness)
+    place = (np.arange(rows) + uniform(1, randomness)) * (ends[-1] / rows)  # rising: looked up one after the other
+    taken: np.ndarray = alike[np.minimum(np.searchsorted(ends, place, side="right"), len(base) - 1)][lot]
     return taken

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steps_engine.inference import reweighting
-from steps_engine.inference.reweighting import reweight, reweight_tables
+from steps_engine.inference.reweighting import fitted, reweight, reweight_tables
 
 SIZES = (2, 3, 4, 2, 5, 3)
 TABLES = (*combinations(range(6), 2), (0, 2, 4))
@@ -54,6 +54,22 @@ def test_many_tables_in_one_pass_find_the_same_minimum(monkeypatch):
     together = reweight_tables(codes, SIZES, TABLES, wanted, variance, sweeps=200)
     assert together.std() > 0.3  # there is something to fit
     np.testing.assert_allclose(together, one_after_the_other(codes, wanted, variance), rtol=1e-6)
+
+
+def test_weights_that_begin_from_the_angles_of_other_rows_need_few_sweeps():
+    """θ belongs to the law of the rows: of other rows of the same law it is nearly right, and a sweep settles their chance."""
+    codes, wanted = rows_and_wishes()
+    first, others = codes[: len(codes) // 2], codes[len(codes) // 2 :]
+    half = [y / 2 for y in wanted]
+    variance = [0.05 * y + 1 for y in half]
+    nought = [np.zeros(y.shape) for y in half]
+    angles = fitted(first, SIZES, TABLES, half, variance, nought, 200)[1]
+    settled = fitted(others, SIZES, TABLES, half, variance, nought, 200)[0]
+    begun, cold = (fitted(others, SIZES, TABLES, half, variance, each, 1)[0] for each in (angles, nought))
+    assert np.abs(begun - settled).mean() < np.abs(cold - settled).mean() / 3
+    again = fitted(first, SIZES, TABLES, half, variance, angles, 0)[0]
+    np.testing.assert_allclose(again, fitted(first, SIZES, TABLES, half, variance, nought, 200)[0], atol=1e-3)
+    assert all((angle == 0).all() for angle in nought)  # what one begins from stays
 
 
 @pytest.mark.parametrize("joint", [64, 2**15])

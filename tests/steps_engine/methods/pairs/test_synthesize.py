@@ -18,6 +18,7 @@ from steps_engine.methods.pairs.synthesize import (
     base_rows,
     base_size,
     by_quota,
+    rungs_below,
     sample,
     spanning_tree,
     weights,
@@ -45,6 +46,18 @@ def test_every_parent_gives_its_children_their_quota_up_to_one_row(rows):
     np.add.at(found, (parent, child), 1)
     wanted = shares / shares.sum(axis=1, keepdims=True) * np.bincount(parent, minlength=4)[:, None]
     assert (np.abs(found - wanted) <= 1 + 1e-6).all() and not found[shares == 0].any()
+
+
+@pytest.mark.parametrize(("rows", "parents"), [(1, 1), (1000, 4), (1000, 3000), (50_000, 500)])
+def test_rungs_looked_up_in_the_places_are_places_looked_up_on_the_rungs(rows, parents):
+    """Rows of a set of one block stay what they were: they follow from what was published."""
+    rng = np.random.default_rng(rows)
+    shares = rng.dirichlet(np.full(7, 0.3), parents) * (rng.random((parents, 7)) < 0.8)
+    ladder = np.cumsum(shares, axis=1)
+    rungs = (ladder / np.maximum(ladder[:, -1:], 1e-300) + np.arange(parents)[:, None]).ravel()
+    places = np.sort(np.append(rng.random(rows) * parents, rng.choice(rungs, 20)))  # some meet a rung
+    assert (rungs_below(rungs, places) == np.searchsorted(rungs, places, side="right")).all()
+    assert (rungs_below(rungs, places) != np.searchsorted(rungs, places, side="left")).any()  # control
 
 
 def test_which_rows_of_a_parent_get_a_category_is_drawn():
