@@ -436,6 +436,15 @@ def test_two_attributes_by_place_under_rules_are_checked_shown_and_told(sets):
     assert told == ["analysis 'county × age × work': the table of age, work, county is not measured, and the plan says it is"]
 
 
+def test_two_attributes_by_place_verify_in_whichever_order_the_dataset_has_them():
+    """Draws are named in that order, and it need not be the one of the alphabet."""
+    of = country()
+    turned = of.model_copy(update={"attributes": of.attributes[::-1]})
+    plan = make_plan(asked(turned, analyses=TOGETHER))
+    assert "tract × work × age" in {draw.tree for draw in plan.draws}
+    assert plan.analyses[0].measured and list(planned_problems(plan, turned)) == []
+
+
 # --- rules that name places, and places that are not known
 
 RULES = (
