@@ -78,7 +78,8 @@ def in_people(view: View, domain: Domain) -> View:
     remark = (
         f"Records have weights, and every synthetic row stands for {step:.6g} people of the population: counts shown here are "
         "of people, those in the Parquet tables of such rows. Sampling people makes differences that are "
-        f"{most} {factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as such."
+        f"{most} {factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as "
+        "such."
     )
     return replace(
         view,
