@@ -249,7 +249,7 @@ class Plan(Frozen):
 
     @property
     def inflates_at_most(self) -> bool:
-        """Whether no relation of weights and answers makes variances larger; a design effect below that is a figure to trust."""
+        """Whether no relation of weights and answers makes variances larger. A design effect below that may be too small."""
         bound = self.rows_per_person * self.weight.highest / self.weight.step if self.weight else 0
         return self.inflation > bound
 
