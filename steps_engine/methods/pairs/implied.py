@@ -59,7 +59,8 @@ def implied(structure: Structure, noisy: list[np.ndarray], measurement: int, ran
     while more := louder(said, found.total, pairs, model, taken):
         taken += more
         model = tables_of(rows, structure.sizes, pairs, _weights(structure, found, taken, rows))
-    return {pair: table for pair, table in zip(pairs, model, strict=True) if pair not in taken}
+    quiet = set(pairs).difference(taken)
+    return {pair: table for pair, table in zip(pairs, model, strict=True) if pair in quiet}
 
 
 def _alone(structure: Structure, noisy: list[np.ndarray]) -> tuple[Structure, list[np.ndarray]]:
@@ -72,8 +73,9 @@ def louder(
     said: dict[Table, Said], total: float, pairs: Sequence[Table], model: Sequence[np.ndarray], taken: Sequence[Table]
 ) -> list[Table]:
     """Pairs with a tie of their own that the model lacks, those that misplace most rows first, some at a time."""
-    beyond = {pair: _beyond(said[pair], total * table) for pair, table in zip(pairs, model, strict=True)}
-    loud = [pair for pair in pairs if pair not in taken and beyond[pair].loudness > LOUD]
+    left = set(pairs).difference(taken)
+    beyond = {pair: _beyond(said[pair], total * table) for pair, table in zip(pairs, model, strict=True) if pair in left}
+    loud = [pair for pair in beyond if beyond[pair].loudness > LOUD]
     return sorted(loud, key=lambda pair: -beyond[pair].rows)[: max(1, len(taken) // GROWTH)]
 
 
