@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from schemas.nearest import meant
 from schemas.spec.attributes import (
     EPOCH,
     Attribute,
@@ -177,7 +178,7 @@ def codes_of_value(attribute: Attribute, value: Any) -> tuple[int, ...]:
     if isinstance(attribute, Named):
         value = str(value).lower() if isinstance(value, bool | int) else value  # as labels are read
         if value not in attribute.code_of:
-            raise ValueError(f"{name} has no category {value!r}; it has {some_of(attribute.categories)}")
+            raise ValueError(f"{name} has no category {value!r}; {meant(value, attribute.categories, 'it has')}")
         return (attribute.code_of[value],)
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and float(value) in attribute.spikes:
         return (attribute.layout.spike_code[attribute.layout.spike == float(value)].item(),)
