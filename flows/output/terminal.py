@@ -285,8 +285,9 @@ def verdict(answer: dict[str, Any]) -> None:
         _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")
         if again["otherwise"]:
             _say(f"another version wrote these, and this one would in other words: {', '.join(again['otherwise'])}")
-    findings(answer)
-    if answer["ok"] and any(note.endswith(NOT_ESTABLISHED) for note in answer["notes"]):
+    unsigned = [note for note in answer["notes"] if answer["ok"] and note.endswith(NOT_ESTABLISHED)]
+    findings(answer | {"notes": [note for note in answer["notes"] if note not in unsigned]})
+    if unsigned:
         _say("who signed is not established: give the publisher's --key")
 
 

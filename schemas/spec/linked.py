@@ -77,7 +77,7 @@ class PersonRule(Rule):
     @property
     def words(self) -> str:
         """The rule as people read it, with whom it is about."""
-        about = " and ".join(f"{name} = {spoken(value)}" for name, value in self.when.items())
+        about = " and ".join(spoken(name, value) for name, value in self.when.items())
         return f"{super().words} where {about}" if about else super().words
 
     @model_serializer(mode="wrap")

@@ -55,9 +55,9 @@ def test_a_dataset_of_one_table_says_nothing_of_others():
 
 def test_a_comparison_within_a_household_holds_for_those_it_names(homes):
     said = [rule.words for rule in homes.counted.rules]
-    assert "never relation = child with age = from 20 and below 30 with reference_age = from 0 and below 30" in said
-    assert "never relation = spouse with age = below 10" in said  # and of reference persons:
-    assert "never reference_age = below 10" in [rule.words for rule in homes.rules]
+    assert "never relation = child with age from 20 and below 30 with reference_age from 0 and below 30" in said
+    assert "never relation = spouse with age below 10" in said  # and of reference persons:
+    assert "never reference_age below 10" in [rule.words for rule in homes.rules]
 
 
 def test_a_rule_of_persons_says_whom_it_is_about(homes):
