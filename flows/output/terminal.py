@@ -69,8 +69,8 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        share = f"{100 * each['predicted_error']:.2g}" if each["predicted_error"] < 0.995 else "100"
-        error = f"misplaces about {share}% of rows ({each['why']})"
+        share = _percent(each["predicted_error"])
+        error = f"misplaces about {share} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
@@ -89,11 +89,20 @@ def _source(found: dict[str, Any]) -> str:
 
 def _analysis(each: dict[str, Any], symbol: str) -> str:
     """One line on an analysis that the release names."""
-    share = f"{100 * float(Fraction(each['share'])):.2g}% of {symbol}"
+    share = f"{_percent(float(Fraction(each['share'])))} of {symbol}"
     if not each["measured"]:
         lacking = "; ".join(" × ".join(table["of"]) for table in each["needs"] if not table["measured"])
         return f"analysis  {each['name']}: not measured ({lacking})"
     return f"analysis  {each['name']}: {share}; {_expected(each)}"
+
+
+def _percent(share: float) -> str:
+    """In two digits, and never as a power of ten.
+
+    >>> _percent(1.0), _percent(0.5312), _percent(0.00123)
+    ('100%', '53%', '0.12%')
+    """
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
 
 
 def _expected(each: dict[str, Any]) -> str:
@@ -276,8 +285,9 @@ def verdict(answer: dict[str, Any]) -> None:
         _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")
         if again["otherwise"]:
             _say(f"another version wrote these, and this one would in other words: {', '.join(again['otherwise'])}")
-    findings(answer)
-    if answer["ok"] and any(note.endswith(NOT_ESTABLISHED) for note in answer["notes"]):
+    unsigned = [note for note in answer["notes"] if answer["ok"] and note.endswith(NOT_ESTABLISHED)]
+    findings(answer | {"notes": [note for note in answer["notes"] if note not in unsigned]})
+    if unsigned:
         _say("who signed is not established: give the publisher's --key")
 
 

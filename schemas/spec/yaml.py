@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from schemas.errors import SpecError
+from schemas.spec.wording import explained, named
 
 if TYPE_CHECKING:
     from ruamel.yaml.events import Event, ScalarEvent
@@ -84,7 +85,9 @@ def _unknown(key: Any, near: list[str], names: set[str]) -> PydanticCustomError:
 def _again(problem: ErrorDetails) -> InitErrorDetails:
     """A problem that was found, to be told together with others."""
     said = {**problem.get("ctx", {}), "text": problem["msg"]}
-    return InitErrorDetails(type=PydanticCustomError(problem["type"], "{text}", said), loc=problem["loc"], input=None)
+    return InitErrorDetails(
+        type=PydanticCustomError(problem["type"], "{text}", said), loc=problem["loc"], input=problem["input"]
+    )
 
 
 def problem_at(path: Keys, text: str) -> PydanticCustomError:
@@ -161,8 +164,7 @@ def validate(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        problems = [_explain(document, problem) for problem in error.errors(include_url=False)]
-        raise SpecError("\n".join(problems)) from None
+        raise SpecError("\n".join(explained(document, error.errors(include_url=False)))) from None
 
 
 def must_be_filled(*documents: Document) -> None:
@@ -174,32 +176,9 @@ def must_be_filled(*documents: Document) -> None:
         raise SpecError("\n".join((*told, f'(Where the word {GAP} itself is meant, write it in quotes: "{GAP}".)')))
 
 
-def named(document: Document, gap: Keys) -> str:
-    """A gap as a person finds it: by the attribute's name where it is known."""
-    named, part = [], document.data
-    for key in gap:
-        part = part[key] if part is not None else None
-        known = part.get("name") if isinstance(key, int) and isinstance(part, dict) else None
-        named.append(str(known or key))
-    return ".".join(named)
-
-
 def _lacking(gap: Keys) -> str:
     wanted = GAPS.get(str(gap[-1]))
     return f"still {GAP}; write {wanted}" if wanted else f"still {GAP}; fill it in"
-
-
-def _explain(document: Document, problem: ErrorDetails) -> str:
-    path: Keys = ()
-    for part in (*problem["loc"], *problem.get("ctx", {}).get("path", ())):  # the tags of unions are not keys of the document
-        if (*path, part) in document.lines or problem["type"] == "missing":
-            path = (*path, part)
-    place = document.place((*path, problem["ctx"]["key"]) if problem["type"] == "unknown_key" else path)
-    text = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "missing":
-        text = "is needed here"
-    key = ".".join(str(part) for part in path if (path[: path.index(part) + 1]) in document.lines or part == path[-1])
-    return f"{place}: {key + ': ' if key else ''}{text}"
 
 
 class _Builder:

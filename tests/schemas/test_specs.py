@@ -225,7 +225,7 @@ BAD_RELEASES = {
     "a method without its order": (("  order: [sector, [age, wage]]\n", ""), "takes order or elect; found none"),
     "an unknown decomposition": (("decomposition: tree", "decomposition: forest"), "line 6.*decomposition"),
     "a public total under add_remove": (("epsilon: 0.10", "epsilon: 0.10, total: public"), "needs neighbours: substitute"),
-    "no sets": (("count: 5", "count: 0"), "greater than or equal to 1"),
+    "no sets": (("count: 5", "count: 0"), "at least 1; found 0"),
     "a share of nothing": (("order: [sector, [age, wage]]", "elect: {layers: 1, share: 0}"), "above 0 and below 1"),
     "only csv": (("method:", "formats: [csv]\nmethod:"), "always holds parquet"),
     "a dataset that is a device": (("dataset: dataset.yaml", "dataset: /dev/zero"), "not a regular file"),
