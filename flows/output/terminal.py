@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.output import lifetimes
+from flows.output.figures import percent
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -69,7 +70,7 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        share = _percent(each["predicted_error"])
+        share = percent(each["predicted_error"])
         error = f"misplaces about {share} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
@@ -89,20 +90,11 @@ def _source(found: dict[str, Any]) -> str:
 
 def _analysis(each: dict[str, Any], symbol: str) -> str:
     """One line on an analysis that the release names."""
-    share = f"{_percent(float(Fraction(each['share'])))} of {symbol}"
+    share = f"{percent(float(Fraction(each['share'])))} of {symbol}"
     if not each["measured"]:
         lacking = "; ".join(" × ".join(table["of"]) for table in each["needs"] if not table["measured"])
         return f"analysis  {each['name']}: not measured ({lacking})"
     return f"analysis  {each['name']}: {share}; {_expected(each)}"
-
-
-def _percent(share: float) -> str:
-    """In two digits, and never as a power of ten.
-
-    >>> _percent(1.0), _percent(0.5312), _percent(0.00123)
-    ('100%', '53%', '0.12%')
-    """
-    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
 
 
 def _expected(each: dict[str, Any]) -> str:

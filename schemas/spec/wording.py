@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import ErrorDetails
 
 from schemas.nearest import meant
-
-if TYPE_CHECKING:
-    from schemas.spec.yaml import Document, Keys
+from schemas.spec.document import Document, Keys
 
 LONGEST_FOUND = 40
 _KEYS = "`key: value` lines"

@@ -10,7 +10,6 @@ import errno
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -19,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from schemas.errors import SpecError
+from schemas.spec.document import Document as Document
+from schemas.spec.document import Keys as Keys
 from schemas.spec.wording import explained, named
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _NOT_NUMBERS = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 
 Model = TypeVar("Model", bound=BaseModel)
-Keys = tuple[str | int, ...]  # keys and places in lists, from the document's top down
 
 
 class Strict(BaseModel):
@@ -93,22 +93,6 @@ def _again(problem: ErrorDetails) -> InitErrorDetails:
 def problem_at(path: Keys, text: str) -> PydanticCustomError:
     """A problem that a model finds as a whole, but that stands on one line of the document."""
     return PydanticCustomError("problem_at", "{text}", {"path": path, "text": text})
-
-
-@dataclass(frozen=True)
-class Document:
-    """What a spec says, and the line on which each part of it stands."""
-
-    name: str
-    data: Any
-    lines: dict[Keys, int]
-    gaps: tuple[Keys, ...] = ()
-
-    def place(self, key: Keys) -> str:
-        """File and line of a key, or of what it would stand in."""
-        while key and key not in self.lines:
-            key = key[:-1]
-        return f"{self.name}, line {self.lines.get(key, 1)}"
 
 
 def read(path: Path | str) -> Document:
