@@ -51,11 +51,16 @@ def in_blocks(make: Make, rows: int, randomness: Randomness) -> list[Block]:
     parts = [slice(*ends) for ends in pairwise(ends_of_blocks(rows))]
     if len(parts) == 1:
         return [Block(rows, lambda: make(parts[0], randomness))]
-    seeds = [drawn_seed(randomness) for _ in parts]
+    seeds = [_drawn_seed(randomness) for _ in parts]
     return [_seeded(make, part, seed) for part, seed in zip(parts, seeds, strict=True)]
 
 
-def drawn_seed(randomness: Randomness) -> bytes:
+def stream_of_its_own(randomness: Randomness) -> PublicRandomness:
+    """Whatever is taken from it, what comes after stays the same."""
+    return PublicRandomness(_drawn_seed(randomness))
+
+
+def _drawn_seed(randomness: Randomness) -> bytes:
     return randomness.words(4, np.uint64).astype("<u8").tobytes()
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from steps_engine.domain.blocks import ends_of_blocks
 from steps_engine.domain.encoding import decode
 from steps_engine.inference.reweighting import fitted, tables_of
-from steps_engine.methods.blocks import Block, drawn_seed, in_blocks
+from steps_engine.methods.blocks import Block, in_blocks, stream_of_its_own
 from steps_engine.methods.cascade.synthesize import leading_key
 from steps_engine.methods.pairs.estimate import Estimate
 from steps_engine.methods.pairs.implied import estimated
@@ -32,7 +32,6 @@ from steps_engine.methods.pairs.synthesize import (
     weights,
 )
 from steps_engine.noise import Randomness, permutation, uniform
-from steps_engine.public_randomness import PublicRandomness
 
 BEGUN, AGAIN, BACK = 3, 5, (2, 2)  # sweeps: over the base, over rows taken from it, and back to what these had settled on
 SWEPT = BEGUN + AGAIN + sum(BACK)
@@ -44,7 +43,7 @@ def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, random
     found = estimated(structure, noisy, which_set, randomness)
     rows = round(found.total) if plan.total == "estimated" else int(structure.margins.total[0])
     of_block = ends_of_blocks(rows)[1]
-    shared = InCommon(structure, found, drawn_seed(randomness), of_block) if of_block < rows else None
+    shared = InCommon(structure, found, stream_of_its_own(randomness), of_block) if of_block < rows else None
 
     def records(part: slice, more: Randomness) -> pa.Table:
         number = part.stop - part.start
@@ -60,7 +59,7 @@ class InCommon:
 
     structure: Structure
     found: Estimate
-    seed: bytes
+    stream: Randomness  # of the base that no block has
     rows: int  # of a block
 
     @cached_property
@@ -70,7 +69,7 @@ class InCommon:
     @cached_property
     def angles(self) -> list[np.ndarray]:
         """θ of every table, from a base that no block has."""
-        base = self._base(self.rows, PublicRandomness(self.seed))
+        base = self._base(self.rows, self.stream)
         return self._weighed(base, [np.zeros(table.shape) for table in self.found.tables])[1]
 
     def codes_of(self, rows: int, randomness: Randomness) -> np.ndarray:

@@ -17,6 +17,7 @@ from steps_engine.methods.pairs.synthesize import codes_of
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
+from steps_engine.public_randomness import PublicRandomness
 from tests.steps_engine.shapes import domain, release
 
 ROWS, BLOCKS = 4096, 6
@@ -49,7 +50,7 @@ def off(structure, found, codes: np.ndarray) -> float:
 
 def test_blocks_from_angles_in_common_keep_the_tables_as_blocks_that_are_fitted_alone_do(measured):
     structure, found = measured
-    shared = InCommon(structure, found, bytes(32), ROWS)
+    shared = InCommon(structure, found, PublicRandomness(bytes(32)), ROWS)
     together, alone = (
         off(structure, found, np.concatenate([make(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
         for make in (shared.codes_of, lambda rows, more: codes_of(structure, found, rows, more))
@@ -62,7 +63,7 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
     structure, found = measured
     for name, sweeps in (("BEGUN", 1), ("AGAIN", 0), ("BACK", ())):
         monkeypatch.setattr(rows_in_blocks, name, sweeps)
-    shared, cold = (InCommon(structure, found, bytes(32), ROWS) for _ in range(2))
+    shared, cold = (InCommon(structure, found, PublicRandomness(bytes(32)), ROWS) for _ in range(2))
     vars(cold)["angles"] = [np.zeros(table.shape) for table in found.tables]
     warm, without = (
         off(structure, found, np.concatenate([each.codes_of(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
@@ -71,10 +72,12 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
     assert warm < 0.7 * without
 
 
-def test_a_block_follows_from_its_stream_and_the_seed_in_common(measured):
+def test_a_block_follows_from_its_stream_and_the_one_in_common(measured):
     structure, found = measured
-    first, second = (InCommon(structure, found, bytes(32), ROWS) for _ in range(2))
+    first, second = (InCommon(structure, found, PublicRandomness(bytes(32)), ROWS) for _ in range(2))
     second.codes_of(ROWS, SeededRandomness(9))  # whoever made another block before
     rows = first.codes_of(ROWS, SeededRandomness(1))
     assert (rows == second.codes_of(ROWS, SeededRandomness(1))).all()
-    assert (rows != replace(first, seed=bytes([1] * 32)).codes_of(ROWS, SeededRandomness(1))).any()  # control
+    assert (
+        rows != replace(first, stream=PublicRandomness(bytes([1] * 32))).codes_of(ROWS, SeededRandomness(1))
+    ).any()  # control
