@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,10 +97,33 @@ def make_part(
     (number, first, path), store = part, Store(home)
     if _found(store, release, number):
         return
-    blocks = _blocks(store, release, plan, tree, noisy, consistent, number)[first::parts]
+    blocks = _once(_Shared(str(home.path), plan, tree, noisy, consistent, number, store, release))
+    if len(blocks) == 1:  # has the set's own stream, which is there once
+        blocks = _blocks(store, release, plan, tree, noisy, consistent, number)
+    blocks = blocks[first::parts]
     with temporary(Path(path).parent) as file:
         write_blocks(file, (block.make() for block in blocks), tables.records(release.domain), f"part {first + 1}")
         keep(file, Path(path))
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the parts of a set are made from: references say all of it."""
+
+    home: str
+    plan: PlanReference
+    tree: StructureReference
+    noisy: NoisyReference
+    consistent: ConsistentReference
+    number: int
+    store: Store = field(compare=False)
+    release: Release = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _once(of: _Shared) -> list[Block]:
+    """A worker that makes several parts of a set makes what all of them share once: the estimate, and weights to begin from."""
+    return _blocks(of.store, of.release, of.plan, of.tree, of.noisy, of.consistent, of.number)
 
 
 def join_parts(home: Home, release: Release, number: int, parts: Sequence[str]) -> SetReference:

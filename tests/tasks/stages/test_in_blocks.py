@@ -18,6 +18,7 @@ import tasks.stages.synthesize
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.domain import blocks
+from steps_engine.methods.pairs import rows_in_blocks
 from tasks import tables_on_disk
 from tasks.progress import listening
 from tasks.stages.build import build_tree
@@ -192,6 +193,20 @@ def test_workers_that_share_the_blocks_of_a_set_make_the_same_file(released: Rel
             make_part(home, released.release, planned, *drawn, 4, part)
         assert join_parts(home, released.release, 1, [path for _, _, path in room]) == first
     assert sealed.read_bytes() == content and not list(home.staging.rglob("parts-*"))
+
+
+def test_a_worker_estimates_once_for_all_parts_of_a_set_that_it_makes(released: Released, monkeypatch):
+    planned, *drawn = released.before
+    home, made, estimate = released.unpublished, [], rows_in_blocks.estimate
+    monkeypatch.setattr(rows_in_blocks, "estimate", lambda *asked: made.append(1) or estimate(*asked))
+    monkeypatch.setattr(tasks.stages.synthesize, "_found", lambda *asked: None)
+    with room_for_sets(home, released.release, 4, [1, 2]) as room:
+        tasks.stages.synthesize._once.cache_clear()
+        for part in room[:3]:
+            make_part(home, released.release, planned, *drawn, 4, part)
+        assert len(made) == 1
+        make_part(home, released.release, planned, *drawn, 4, room[4])  # of the other set
+        assert len(made) == 2
 
 
 def test_how_far_synthesis_is_is_told_block_by_block(released: Released):
