@@ -156,6 +156,14 @@ def test_a_run_cannot_ask_for_a_command_or_an_environment(ui: Ui, asked: dict[st
     assert refused.code == 422 and "Additional properties are not allowed" in refused.body["detail"]
 
 
+def test_a_parameter_that_a_flow_does_not_have_is_refused_at_the_door(ui: Ui):
+    for name in ("release/youth-voter", "audit/nightly", "study/voter"):
+        path = f"/deployments/{ui.deployment(name)}/create_flow_run"
+        refused = ui.try_to("POST", path, {"parameters": {"home": "/tmp/other"}}, ui.login)
+        assert refused.code == 409 and "'home' was unexpected" in refused.body["detail"], refused
+    assert ui.ask(f"/deployments/{ui.deployment()}")["schedules"][0]["active"], "the schedule stays"
+
+
 def test_a_rewritten_server_gets_no_code_into_the_worker(ui: Ui, tmp_path: Path):
     """Whoever has the login may write deployments and templates. The worker takes neither code, command nor folder from them."""
     flow = ui.ask("/flows/", {"name": "release"})["id"]
@@ -210,7 +218,8 @@ def test_a_release_source_or_population_that_the_worker_does_not_own_is_refused_
     before, deployment = ui.charged(), ui.deployment()
     asked = [str(ui.small.folder / "foreign" / foreign), stolen, theirs]
     runs = [ui.run(deployment, parameters={"release": name}) for name in asked]
-    runs.append(ui.run(deployment, parameters={"release": "by-worker/release.yaml", "home": str(secret / "home")}))
+    elsewhere = {"parameters": {"release": "by-worker/release.yaml", "home": str(secret / "home")}}
+    runs.append(ui.run(deployment, **elsewhere, enforce_parameter_schema=False))
     *said, other_home = [ui.ended(run)["state"] for run in runs]
     assert all("is not this worker's" in state["message"] for state in said), said
     assert other_home["type"] in ("FAILED", "CRASHED"), "a parameter that the flow does not have"
