@@ -323,28 +323,38 @@ def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui:
 
 
 def test_a_run_that_falls_silent_is_called_crashed_and_one_that_ended_is_not(ui: Ui, heard: tuple[str, list[str]]):
-    """Worker and run died together, with their machine: nobody is left to say so, and no heartbeat comes any more."""
+    """A run dies and its worker is not there to say so, as with their machine: no heartbeat comes any more."""
     (zombie,) = ui.ask("/automations/filter", {"automations": {"name": {"any_": ["steps: zombie"]}}})
     assert zombie["trigger"]["within"] == 90 and zombie["enabled"]
     asked = {key: zombie[key] for key in ("name", "description", "enabled", "actions", "trigger")}
     ui.ask(f"/automations/{zombie['id']}", asked | {"trigger": zombie["trigger"] | {"within": 10}}, "PUT")
-    flow, running = ui.ask("/flows/", {"name": "release"})["id"], {"type": "RUNNING", "name": "Running"}
-    silent, ended = (
-        ui.ask("/flow_runs/", {"name": f"release {n}", "flow_id": flow, "state": running})["id"] for n in ("silent", "ended")
-    )
-    now = datetime.now(UTC).isoformat()
-    beat = {"occurred": now, "event": "prefect.flow-run.heartbeat", "related": [], "payload": {}}
-    runs = {
-        run: beat | {"id": str(uuid4()), "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"}}
-        for run in (silent, ended)
-    }
-    ui.ask("/events", list(runs.values()))
-    ui.ask(f"/flow_runs/{ended}/set_state", {"state": {"type": "COMPLETED", "name": "Completed"}})
-    found = ui.wait(silent, "Crashed")
+    worker, ended = worker_of(ui), _heard_of_and_ended(ui)
+    silent = ui.start("silent")
+    until(lambda: _beats(ui, silent), PATIENCE)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        for process in processes("prefect.engine", of=worker):
+            os.kill(process, signal.SIGKILL)
+        found = ui.wait(silent, "Crashed")
+        until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
+    finally:
+        os.kill(worker, signal.SIGCONT)
+        ui.ask(f"/automations/{zombie['id']}", asked, "PUT")
     assert found["state"]["message"] == "Nothing was heard of it for 90 seconds."
-    until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
     assert ui.ask(f"/flow_runs/{ended}")["state_name"] == "Completed"
-    ui.ask(f"/automations/{zombie['id']}", asked, "PUT")
+
+
+def _beats(ui: Ui, run: str) -> list[dict[str, Any]]:
+    return [each for each in events(ui, "prefect.flow-run.heartbeat") if each["resource"]["prefect.resource.id"].endswith(run)]
+
+
+def _heard_of_and_ended(ui: Ui) -> str:
+    flow, running = ui.ask("/flows/", {"name": "release"})["id"], {"type": "RUNNING", "name": "Running"}
+    run = ui.ask("/flow_runs/", {"name": "release ended", "flow_id": flow, "state": running})["id"]
+    beat = {"occurred": datetime.now(UTC).isoformat(), "event": "prefect.flow-run.heartbeat", "related": [], "payload": {}}
+    ui.ask("/events", [beat | {"id": str(uuid4()), "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"}}])
+    ui.ask(f"/flow_runs/{run}/set_state", {"state": {"type": "COMPLETED", "name": "Completed"}})
+    return run
 
 
 def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):
