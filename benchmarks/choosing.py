@@ -1,14 +1,16 @@
-"""What `decomposition: auto` takes beside flat, tree and cascade really run: utility of one set, mean over repeats.
+"""What `decomposition: auto` takes beside flat, tree, cascade and pairs really run: utility of one set, mean over repeats.
 
 Run with `python -m benchmarks.choosing [FILE SIZES.json] [--repeats N] [--attributes NAME,…] [--rows N]
 [--delta 1e-9]`: the arguments of benchmarks/cascade.py; attributes and rows may be fewer than the file has, which moves where
 the best changes hands. The tree is the one that auto would take. With δ the table is that of zero-concentrated privacy.
+Ratios have a standard error, of the sets that both sides made: one of 1.1 that is as uncertain as 0.1 is no miss.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
@@ -44,8 +46,33 @@ def one_set(asked: Release, counts: Counts, repeat: int) -> np.ndarray:
     return encode(run(asked, counts, SeededRandomness(("choosing", repeat))).frames[0], asked.domain)
 
 
-def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tuple[float, float]:
-    """Mean KS and 3-way TVD; infinite where the plan refuses the method, or a set has no rows."""
+@dataclass(frozen=True)
+class Figures:
+    """2-way and 3-way distance and KS of every set; infinite where the plan refuses the method, or a set has no rows."""
+
+    of_sets: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.of_sets.mean(axis=0)
+
+    @property
+    def error(self) -> np.ndarray:
+        """The standard error of the mean, as a part of it."""
+        sets = len(self.of_sets)
+        if sets < 2 or not np.isfinite(self.of_sets).all():
+            return np.full(3, np.nan)
+        return self.of_sets.std(axis=0, ddof=1) / math.sqrt(sets) / np.maximum(self.mean, 1e-300)
+
+    def over(self, best: Figures, which: int) -> str:
+        """A ratio with its standard error."""
+        if self is best:
+            return "1"
+        error = math.hypot(self.error[which], best.error[which])
+        return f"{self.mean[which] / max(best.mean[which], 1e-300):.2f}" + (f"±{error:.2f}" if math.isfinite(error) else "")
+
+
+def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> Figures:
     found = []
     for repeat in range(repeats):
         try:
@@ -53,20 +80,21 @@ def figures(original: Coded, counts: Counts, asked: Release, repeats: int) -> tu
             made = [Coded(original.names, original.sizes, rows.astype(np.int64))]
             ks = specks(original, made, SeededRandomness(0), null=0).ks
         except SpecError:
-            return math.inf, math.inf
-        found.append((ks, margins(original, made, min(3, len(original.names))).mean))
-    return tuple(np.mean(found, axis=0))
+            return Figures(np.full((repeats, 3), np.inf))
+        found.append((*(margins(original, made, min(ways, len(original.names))).mean for ways in (2, 3)), ks))
+    return Figures(np.array(found))
 
 
 def compare(original: Coded, repeats: int, delta: str | None = None) -> list[dict[str, object]]:
-    """Per ε: the figures of all three, what auto takes with its predictions, and how far that is from the best."""
+    """Per ε: the figures of all four, what auto takes with its predictions, and how far that is from the best in each."""
     domain, counts, rows = domain_of(original), count_codes(original.codes), []
     for epsilon in EPSILONS:
         asked = release(domain, method_spec(), epsilon, delta)
         plan = make_plan(asked)
         specs = {each.spec.decomposition: each.spec for each in candidates(asked)}
         measured = {name: figures(original, counts, asked.asking(spec), repeats) for name, spec in specs.items()}
-        ratio = [measured[plan.decomposition][k] / min(each[k] for each in measured.values()) for k in (0, 1)]
+        best = [min(measured.values(), key=lambda each, which=which: each.mean[which]) for which in range(3)]
+        ratio = [measured[plan.decomposition].over(best[which], which) for which in range(3)]
         predicted = {each.decomposition: each.predicted_error for each in plan.considered}
         found = {"epsilon": epsilon, "taken": plan.decomposition, "ratio": ratio}
         rows.append(found | {"measured": measured, "predicted": predicted})
@@ -91,14 +119,17 @@ def main() -> None:
     original = some_of(read(*asked.files) if asked.files else standin(), asked.attributes, asked.rows)
     title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {asked.repeats} sets"
     title += f", zCDP at δ = {asked.delta}" if asked.delta else ""
-    table = Table(title=f"{title}: KS · 3-way TVD (predicted), ratio to the best")
+    table = Table(title=f"{title}: 2-way · 3-way TVD · KS (√(2-way·3-way) predicted), ratios to the best")
     found = compare(original, asked.repeats, asked.delta)
     for heading in ("ε", *found[0]["measured"], "auto takes", "ratio"):
         table.add_column(heading)
     for row in found:
-        cells = (f"{ks:.3f} · {tvd:.4f} ({row['predicted'][name]:.3g})" for name, (ks, tvd) in row["measured"].items())
-        table.add_row(f"{row['epsilon']:.4g}", *cells, row["taken"], " · ".join(f"{x:.2f}" for x in row["ratio"]))
-    Console(width=140).print(table)
+        cells = (
+            f"{two:.4f} · {three:.4f} · {ks:.3f} ({row['predicted'][name]:.3g})"
+            for name, (two, three, ks) in ((name, each.mean) for name, each in row["measured"].items())
+        )
+        table.add_row(f"{row['epsilon']:.4g}", *cells, row["taken"], " · ".join(row["ratio"]))
+    Console(width=200).print(table)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,15 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from dpmm.models import aim, mst
+from dpmm.models.base.mbi import Domain, FactoredInference
 from dpmm.models.base.mechanisms import mechanism
+from peer_descent import mirror_descent
 
 MODELS = {"MST": mst.MSTGM, "MST in dpmm": mst.MSTGM, "AIM": aim.AIMGM}
 GRACE = 300  # CPU seconds to make rows of what there is
@@ -40,9 +43,26 @@ def seed_noise(random: np.random.RandomState) -> None:
 
 
 def select_with(iterations: int) -> None:
-    """The model of one-way tables that MST selects its pairs by; its number of iterations is no argument of dpmm's."""
-    full = mst.FactoredInference
-    mst.FactoredInference = lambda domain, iters: full(domain, iters=iterations)
+    """Models that tables are selected by: of MST its margins, of AIM each round's, which goes on from the one before.
+
+    How many iterations these have is no argument of dpmm's; the model in the end has `n_iters`.
+    """
+    for module in (mst, aim):
+        module.FactoredInference = lambda domain, iters, **known: FactoredInference(domain, iters=iterations, **known)
+
+
+@cache
+def size_with(sizes: tuple[tuple[str, int], ...], cliques: tuple[tuple[str, ...], ...], table: tuple[str, ...]) -> float:
+    return aim.hypothetical_model_size(Domain.fromdict(dict(sizes)), [*cliques, table])
+
+
+def room_for(candidates: dict, model: Any, largest: float) -> dict:
+    """As aim.filter_candidates; sizes are asked only of tables that the model does not hold, and once of a model."""
+    held = set(aim.downward_closure(model.cliques))
+    sizes, cliques = tuple(model.domain.config.items()), tuple(model.cliques)
+    return {
+        table: weight for table, weight in candidates.items() if table in held or size_with(sizes, cliques, table) <= largest
+    }
 
 
 class Stopped(Exception):
@@ -65,7 +85,7 @@ class Watch:
 
     def follow(self, largest: float) -> None:
         """A round begins by asking which tables its model, which may be as large as the part of ρ, has room for."""
-        room_for, estimate = aim.filter_candidates, aim.FactoredInference.estimate
+        estimate = FactoredInference.estimate
 
         def begun(candidates, model, size_limit):
             self.rounds, self.spent = self.rounds + 1, size_limit / largest
@@ -75,7 +95,7 @@ class Watch:
             self.model, self.estimated = estimate(engine, measurements), self.rounds
             return self.model
 
-        aim.filter_candidates, aim.FactoredInference.estimate = begun, estimated
+        aim.filter_candidates, FactoredInference.estimate = begun, estimated
 
     def rows(self) -> pd.DataFrame:
         return self.model.synthetic_data().df
@@ -85,6 +105,7 @@ def fitted(request: dict, codes: np.ndarray, watch: Watch) -> pd.DataFrame:
     """As many rows as the model itself estimates, categories from 0."""
     if request["method"] == "MST":
         mst.MST._measure = as_published
+    FactoredInference.mirror_descent = mirror_descent
     random = np.random.RandomState(request["seed"])
     seed_noise(random)
     known = {key: request[key] for key in ("epsilon", "delta")} | request["settings"]

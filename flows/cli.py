@@ -59,7 +59,10 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 @click.option("--wanted", metavar="TEXT", help='Which budget this needs instead: "voted by age ±1%", or a formula with ±0.1.')
 @_answers
 def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
-    """What a release will draw, its expected error and its cost. Reads no data, charges nothing."""
+    """What a release will draw, its expected error and its cost. Reads no data, charges nothing.
+
+    Also the size of the domain, the balance, memory and time of the whole run, and of a budget in ρ the ε at a few δ.
+    """
     from flows.output import json_views, terminal
 
     if wanted is not None:
@@ -72,7 +75,10 @@ def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
 @PERIOD
 @_answers
 def run(release: Path, period: str | None) -> Answered:
-    """The whole release, from plan to evaluation. Running it again resumes, or returns what was released."""
+    """The whole release, from plan to evaluation. Running it again resumes, or returns what was released.
+
+    Embedded: no server is needed. Where PREFECT_API_URL names one, it records the run.
+    """
     from flows.output import terminal
     from flows.runtime import embedded
 
@@ -150,7 +156,7 @@ def log(population: str | None) -> Answered:
 @budget.command("verify")
 @_answers
 def verify_ledger() -> Answered:
-    """Walk the chain; compare it with the anchor, kept timestamps and the heads in published manifests."""
+    """Walk the chain, check signatures; compare it with the anchor, kept timestamps and the heads in published manifests."""
     from flows.output import terminal
     from flows.output.findings import findings
     from tasks.stages.audit import check_ledger
@@ -210,10 +216,14 @@ def show_release(name: str) -> Answered:
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--key", type=click.Path(path_type=Path), help="The signer's public key (PEM), from a source you trust.")
-@click.option("--recompute", is_flag=True, help="Make every count and row again from the noisy counts, and compare.")
+@click.option(
+    "--recompute",
+    is_flag=True,
+    help="Make every count and row again from the noisy counts, and what tells of them, and compare.",
+)
 @_answers
 def verify(folder: Path, key: Path | None, recompute: bool) -> Answered:
-    """Re-check a published bundle offline."""
+    """Re-check a published bundle offline; its noise too, where something was measured twice."""
     from flows.output import terminal
     from flows.output.findings import verdict
 

@@ -22,7 +22,7 @@ class SpecError(StepsError):
 class KeyRefused(SpecError):
     """A SpecError about one key, from the spec's top down: who reads the file can name the line."""
 
-    def __init__(self, text: str, *key: str) -> None:
+    def __init__(self, text: str, *key: str | int) -> None:
         super().__init__(text, *key)
         self.key = key
 

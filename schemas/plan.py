@@ -248,6 +248,12 @@ class Plan(Frozen):
         return self.weight.inflation if self.weight else Fraction(self.rows_per_person)
 
     @property
+    def inflates_at_most(self) -> bool:
+        """Whether no relation of weights and answers makes variances larger. A design effect below that may be too small."""
+        bound = self.rows_per_person * self.weight.highest / self.weight.step if self.weight else 0
+        return self.inflation > bound
+
+    @property
     def cost(self) -> str:
         """What is charged, in decimal digits of the measure."""
         return self.rho or self.epsilon

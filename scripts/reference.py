@@ -1,4 +1,5 @@
-"""Makes docs/reference/{dataset,release}.md and docs/schemas/*.schema.json from the models of dataset.yaml and release.yaml.
+"""Makes docs/reference/{dataset,release}.md and docs/schemas/*.schema.json from the models of the two files, and
+docs/reference/commands.md from the commands.
 
 `python -m scripts.reference` writes them; a test fails while they are not what the models say.
 """
@@ -22,6 +23,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import METHOD_SPECS
 from schemas.spec.release import ReleaseSpec
 from schemas.spec.shapes import NAMED, Weighted
+from scripts import commands
 from tasks.publishing.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
@@ -304,6 +306,7 @@ def files() -> dict[Path, str]:
         docs / "schemas" / "dataset.schema.json": _json(dataset),
         docs / "schemas" / "release.schema.json": _json(release),
         docs / "reference" / "dataset.md": page("dataset.yaml", OPENING.format(name="dataset", text=DATASET), dataset),
+        docs / "reference" / "commands.md": commands.page(),
         docs / "reference" / "release.md": page("release.yaml", OPENING.format(name="release", text=RELEASE), release),
     }
 

@@ -29,14 +29,11 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
         yaml.must_be_filled(document, *_dataset_of(path, document))
     spec = yaml.validate(ReleaseSpec, document)
     spec = _in_period(spec, period, now)
-    try:
-        domain = load_domain(path.parent / spec.dataset)
-    except SpecError as error:
-        raise SpecError(f"{error}" if str(path.parent / spec.dataset) in str(error) else f"{path}: {error}") from None
-    check_names(spec, domain, str(path))
+    domain = _domain_of(spec, document, path.parent)
     _check_analyses(spec, domain, document)
-    must_be_known(spec.formats, str(path))
     try:
+        check_names(spec, domain)
+        must_be_known(spec.formats)
         release = Release(spec=spec, domain=domain, folder=str(path.parent))
     except KeyRefused as refusal:
         raise SpecError(f"{document.place(refusal.key)}: {refusal}") from None
@@ -44,6 +41,17 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
         if asked:
             load_supplied(asked, own)
     return release
+
+
+def _domain_of(spec: ReleaseSpec, document: yaml.Document, folder: Path) -> Domain:
+    """The dataset that a release names; the line that names it, where it cannot be read."""
+    file = folder / spec.dataset
+    try:
+        return load_domain(file)
+    except SpecError as error:
+        if str(error).startswith("cannot read"):
+            raise SpecError(f"{document.place(('dataset',))}: {error}") from None
+        raise SpecError(f"{error}" if str(file) in str(error) else f"{document.name}: {error}") from None
 
 
 def _dataset_of(path: Path, document: yaml.Document) -> list[yaml.Document]:
@@ -61,7 +69,18 @@ def _check_analyses(spec: ReleaseSpec, domain: Domain, document: yaml.Document) 
         try:
             questions_of(spec.analyses[: place + 1], domain)
         except SpecError as error:
-            raise SpecError(f"{document.name}, line {document.lines['analyses', place]}: analyses.{place}: {error}.") from None
+            raise SpecError(
+                f"{document.name}, line {document.lines['analyses', place]}: analyses.{place}: {_ended(str(error))}"
+            ) from None
+
+
+def _ended(text: str) -> str:
+    """A sentence with an end.
+
+    >>> _ended("there is no attribute 'grad'; did you mean 'grade'?")
+    "there is no attribute 'grad'; did you mean 'grade'?"
+    """
+    return text if text.endswith(("?", ".")) else f"{text}."
 
 
 @contextmanager
@@ -69,6 +88,8 @@ def refusals_naming(path: Path | str) -> Iterator[None]:
     """What the planner refuses of a release is told with the file that describes it."""
     try:
         yield
+    except KeyRefused as error:
+        raise SpecError(f"{yaml.read(path).place(error.key)}: {error}") from None
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
 

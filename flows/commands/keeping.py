@@ -19,7 +19,7 @@ WHY = click.option("--why", required=True, help="The reason, kept in the ledger.
 @click.command()
 @answers
 def status() -> Answered:
-    """Releases running, waiting and stopped, exact counts lying about, and whether ledger, anchor and home are sound."""
+    """Releases running, waiting and stopped with what to do next, exact counts lying about; if ledger and home are sound."""
     from flows.output import keeping
     from tasks.stages.status import status as look
 

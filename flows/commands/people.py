@@ -15,7 +15,7 @@ WHY = click.option("--why", default="", help="The reason, kept in the ledger.")
 @click.group()
 @wishes
 def people() -> None:
-    """Who may grant, run and approve: registered in the ledger, each with a key."""
+    """Who may grant, run and approve: registered in the ledger, each with a key, from then on needed for all of it."""
 
 
 @people.command("add")

@@ -28,7 +28,8 @@ def init(folder: Path | None, described: Path | None, out: Path | None, table: s
 
     FILE is a Frictionless table schema or data package, CSVW metadata (csvw-eo too), a DDI codebook, a JSON Schema, or a file
     of Stata, SPSS or SAS, of which labels are read and never values. Of CSV and Parquet names and types are taken. What FILE
-    does not say is left as a gap, which steps plan refuses. Without --from it asks, in a terminal.
+    does not say is left as a gap, which steps plan refuses with its line. Without --from it asks, in a terminal. Nothing is
+    overwritten.
     """
     from flows.output import starting as output
     from tasks.describing.formats import describe
@@ -104,8 +105,8 @@ def _number(question: str, default: str = "") -> int | None:
 def validate(release: Path, period: str | None, suite: Path | None) -> Answered:
     """Whether the records fit the domain, before anything is paid: no ledger, no charge, no counts kept.
 
-    What is found stays on a page under confidential/. With --suite no record is read: a public file is written instead, with
-    which a supplier checks a file by Great Expectations alone.
+    What is found stays on a page under confidential/; warnings refuse nothing. With --suite no record is read: a public file is
+    written instead, with which a supplier checks a file by Great Expectations alone.
     """
     from flows.output import starting as output
     from flows.runtime.boundary import fit_for_public

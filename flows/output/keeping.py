@@ -13,6 +13,9 @@ from tasks.stores.identity import public_hex
 from tasks.stores.keys import SIGNING, SIGNING_PUBLIC
 from tasks.stores.ledger import open_ledger
 
+KEPT = "are kept for its evaluation; to count again after the decision instead"
+LEFT = "lie about and no run uses them"
+
 
 def notice(said: Notice) -> dict[str, Any]:
     return said.model_dump(mode="json", exclude_none=True) | {"sentence": said.sentence}
@@ -44,7 +47,8 @@ def show_status(answer: dict[str, Any]) -> None:
             )
         )
     left = [each["release"] for each in answer["exact_counts"] if not each["running"]]
-    _say(*(f"counts   exact counts of {name} lie about and no run uses them: steps forget {name}" for name in left))
+    waiting = {each["release"] for each in answer["waiting"]}
+    _say(*(f"counts   exact counts of {name} {KEPT if name in waiting else LEFT}: steps forget {name}" for name in left))
     if answer["errors"]:
         _say(f"errors   {answer['errors']} text(s) of errors under confidential/errors")
     _say(*(f"problem: {problem}" for problem in answer["problems"][:MOST_PROBLEMS]))

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.output import lifetimes
+from flows.output.figures import percent
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -69,8 +70,8 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        share = f"{100 * each['predicted_error']:.2g}" if each["predicted_error"] < 0.995 else "100"
-        error = f"misplaces about {share}% of rows ({each['why']})"
+        share = percent(each["predicted_error"])
+        error = f"misplaces about {share} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
@@ -89,7 +90,7 @@ def _source(found: dict[str, Any]) -> str:
 
 def _analysis(each: dict[str, Any], symbol: str) -> str:
     """One line on an analysis that the release names."""
-    share = f"{100 * float(Fraction(each['share'])):.2g}% of {symbol}"
+    share = f"{percent(float(Fraction(each['share'])))} of {symbol}"
     if not each["measured"]:
         lacking = "; ".join(" × ".join(table["of"]) for table in each["needs"] if not table["measured"])
         return f"analysis  {each['name']}: not measured ({lacking})"
@@ -276,8 +277,9 @@ def verdict(answer: dict[str, Any]) -> None:
         _say(again["why_not"] or f"recomputed: {sum(files)} of {len(files)} files follow from the noisy counts")
         if again["otherwise"]:
             _say(f"another version wrote these, and this one would in other words: {', '.join(again['otherwise'])}")
-    findings(answer)
-    if answer["ok"] and any(note.endswith(NOT_ESTABLISHED) for note in answer["notes"]):
+    unsigned = [note for note in answer["notes"] if answer["ok"] and note.endswith(NOT_ESTABLISHED)]
+    findings(answer | {"notes": [note for note in answer["notes"] if note not in unsigned]})
+    if unsigned:
         _say("who signed is not established: give the publisher's --key")
 
 

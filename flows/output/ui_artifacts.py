@@ -93,7 +93,11 @@ def show_plan(home: Home, plan: PlanReference) -> None:
             description="what the analyses that the release names will get; widths are halves of 95% intervals, "
             "expected for attributes that are balanced and independent",
         )
-    create_image_artifact(tree_uri(planned), key=_key("tree", planned.release), description="the layers of the tree")
+    create_image_artifact(
+        tree_uri(planned),
+        key=_key("tree", planned.release),
+        description="what is drawn, layer by layer",
+    )
 
 
 def _analysis_row(analysis: AnalysisPlan, symbol: str) -> dict[str, str]:

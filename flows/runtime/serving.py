@@ -54,6 +54,7 @@ def install(home: Home, notify: str | None) -> dict[str, Any]:
         with get_client(sync_client=True) as client:
             _install_pool(client)
             _deploy()
+            _close_schemas(client)
             deployed = sorted(each.name for each in client.read_deployments())
             automations, told = install_automations(client, notify)
     except httpx.HTTPStatusError as error:
@@ -134,3 +135,20 @@ def _deploy() -> None:
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise InfrastructureFault(f"`prefect deploy --all` failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")
+
+
+def _close_schemas(client: Any) -> None:
+    """A run that names a parameter which its flow does not have is refused by the server, not by a crash of the worker.
+
+    Prefect's schemas of parameters list what a flow has and let everything else pass.
+    """
+    from prefect.client.schemas.actions import DeploymentUpdate
+
+    from flows.runtime.worker import POOL
+
+    for each in client.read_deployments():
+        schema = each.parameter_openapi_schema or {}
+        complete = set(each.parameters or {}) <= set(schema.get("properties", {}))  # one made by hand may have no schema
+        if each.work_pool_name == POOL and each.enforce_parameter_schema and complete:
+            closed = DeploymentUpdate(parameter_openapi_schema=schema | {"additionalProperties": False})
+            client.update_deployment(each.id, closed)

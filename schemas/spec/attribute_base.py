@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
@@ -18,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from schemas.nearest import meant
 from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.reading import MOST_VALUES, NO_VALUES, Recode, Texts
 from schemas.spec.values import invisible, missing_policy
@@ -47,9 +47,7 @@ def must_be_categories(labels: Collection[str], known: Sequence[str], name: str,
     """What is said of categories is said of such as there are; `name` has them."""
     all_ = set(known)
     if unknown := [category for category in labels if category not in all_]:
-        near = difflib.get_close_matches(unknown[0], known[:1000], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known[:8])}{', …' * (len(known) > 8)}"
-        raise problem_at((key, unknown[0]), f"{name} has no category {unknown[0]!r}; {hint}")
+        raise problem_at((key, unknown[0]), f"{name} has no category {unknown[0]!r}; {meant(unknown[0], known, 'it has')}")
 
 
 class AttributeBase(Strict):

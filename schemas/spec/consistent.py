@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.spec.rules import some_of
+from schemas.nearest import meant
 from schemas.spec.yaml import problem_at
 
 Domain = Any  # which asks, and so cannot be imported here
@@ -62,9 +61,7 @@ def must_name_columns(domain: Domain) -> None:
     """Every column of the source means one thing."""
     for column, name in domain.rename.items():
         if name not in domain.names:
-            near = difflib.get_close_matches(name, domain.names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {some_of(domain.names)}"
-            raise problem_at(("rename", column), f"there is no attribute {name!r}; {hint}")
+            raise problem_at(("rename", column), f"there is no attribute {name!r}; {meant(name, domain.names)}")
         if column in (*domain.ignore, *domain.names, *domain.own_columns):
             raise problem_at(("rename", column), f"{column!r} is ignored, an attribute or the unit's column already")
     if len(set(domain.rename.values())) < len(domain.rename):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from schemas.nearest import meant
 from schemas.spec.attribute_base import MOST_CATEGORIES, NO_LABELS, AttributeName, must_be_categories
 from schemas.spec.attributes import Attribute, Categorical
 from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
@@ -58,7 +59,7 @@ class Derived(Strict):
         """What follows from each category of the attribute; every one but the missing one needs a line."""
         known = set(attribute.labels)
         if unknown := next((category for category in self.by if category not in known), None):
-            raise ValueError(f"{attribute.name} has no category {unknown!r}, from which {self.name} would follow")
+            raise ValueError(f"{attribute.name} has no category {unknown!r}; {meant(unknown, attribute.labels, 'it has')}")
         if lacking := [label for label in attribute.present_labels if label not in self.by]:
             more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
             raise ValueError(f"nothing is said of {lacking[0]!r} of {attribute.name}{more}; add it")
@@ -103,7 +104,7 @@ def followings_of(
             if each.name == column:
                 raise ValueError(f"{each.name!r} says whose row it is: it cannot be released")
             if each.from_ not in names:
-                raise ValueError(f"there is no attribute {each.from_!r}; there are {', '.join(names)}")
+                raise ValueError(f"there is no attribute {each.from_!r}; {meant(each.from_, names)}")
             place = names.index(each.from_)
             found.append(each.following(place, attributes[place]))
         except ValueError as error:

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from schemas.nearest import meant
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
 from schemas.spec.consistent import (
@@ -277,7 +278,7 @@ class Domain(Weighed, Placed, Strict):
 
     def index(self, name: str) -> int:
         if name not in self._places:
-            raise ValueError(f"there is no attribute {name!r}; the domain has {', '.join(self.names)}")
+            raise ValueError(f"there is no attribute {name!r}; {meant(name, self.names, 'the domain has')}")
         return self._places[name]
 
     @cached_property

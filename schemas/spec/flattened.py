@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from schemas.nearest import meant
 from schemas.spec.attributes import Attribute, Integer, Named, Numeric, Ordinal
 from schemas.spec.completing import as_rules, impossible
 from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
 from schemas.spec.linked_names import must_be_free, must_count_kinds, must_have_no_places
-from schemas.spec.rules import Rule, codes_of_value, compared, comparison, some_of
+from schemas.spec.rules import Rule, codes_of_value, compared, comparison
 from schemas.spec.yaml import problem_at
 
 PERSONS, REFERENCE = "n_person", "reference_"
@@ -218,7 +219,7 @@ def _names(tables: Tables) -> tuple[str, ...]:
 def _attribute(name: str, tables: Tables) -> Attribute:
     every = {each.name: each for each in (*household_attributes(tables), *tables.person.attributes)}
     if name not in every:
-        raise ValueError(f"there is no attribute {name!r}; there are {some_of(tuple(every))}")
+        raise ValueError(f"there is no attribute {name!r}; {meant(name, tuple(every))}")
     return every[name]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from schemas.nearest import meant
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.derived import Derived, Following, followings_of
 from schemas.spec.described import without_silence
@@ -77,7 +77,7 @@ class PersonRule(Rule):
     @property
     def words(self) -> str:
         """The rule as people read it, with whom it is about."""
-        about = " and ".join(f"{name} = {spoken(value)}" for name, value in self.when.items())
+        about = " and ".join(spoken(name, value) for name, value in self.when.items())
         return f"{super().words} where {about}" if about else super().words
 
     @model_serializer(mode="wrap")
@@ -156,17 +156,16 @@ class PersonTable(_Table):
     def _consistent(self) -> Self:
         named = self._named("reference", self.reference_name)
         if self.reference_label not in named.categories:
-            found = ", ".join(named.categories[:8])
-            raise problem_at(("reference",), f"{named.name} has no category {self.reference_label!r}; it has {found}")
+            hint = meant(self.reference_label, named.categories, "it has")
+            raise problem_at(("reference",), f"{named.name} has no category {self.reference_label!r}; {hint}")
         if len(named.categories) < 2:
             raise problem_at(("reference",), f"{named.name} needs a category for members who are not the reference person")
         if self.kinds is not None:
             self._named("kinds", self.kinds)
         for kind in self.most:
             if kind not in self.listed_kinds:
-                raise problem_at(
-                    ("most",), f"there is no kind {kind!r} of other members; there are {self.listed_kinds or 'none'}"
-                )
+                hint = meant(kind, self.listed_kinds or ("none",))
+                raise problem_at(("most",), f"there is no kind {kind!r} of other members; {hint}")
         for place, column in (("column", self.column), ("key", self.key)):
             if column in self.names:
                 raise problem_at((place,), f"{column!r} says who somebody is: it cannot be released as an attribute")
@@ -176,8 +175,7 @@ class PersonTable(_Table):
 
     def _named(self, key: str, name: str) -> Named:
         if name not in self.names:
-            near = difflib.get_close_matches(name, self.names, n=1)
-            raise problem_at((key,), f"there is no attribute {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise problem_at((key,), f"there is no attribute {name!r}; {meant(name, self.names)}")
         attribute = self.attribute(name)
         if not isinstance(attribute, Named):
             raise problem_at((key,), f"{name} is {attribute.kind}; it needs named categories")

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SerializeAsAny, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails
 
+from schemas.nearest import meant
+from schemas.spec.wording import said
 from schemas.spec.yaml import Keys, Strict, problem_at
 
 
@@ -92,8 +94,8 @@ def _read(value: Any) -> MethodSpec:
         raise ValueError("method is written as `key: value` lines, such as decomposition: auto")
     name = value.get("decomposition", DEFAULT)
     if not isinstance(name, str) or name not in METHOD_SPECS:
-        known = ", ".join(sorted(METHOD_SPECS)) or "none: import steps_engine.methods, which registers them"
-        raise problem_at(("decomposition",), f"there is no decomposition {name!r}; known are {known}")
+        known = sorted(METHOD_SPECS) or ["none: import steps_engine.methods, which registers them"]
+        raise problem_at(("decomposition",), f"there is no decomposition {name!r}; {meant(name, known, 'known are')}")
     try:
         return METHOD_SPECS[name].model_validate({"decomposition": name, **_given(value)})
     except ValidationError as error:
@@ -111,12 +113,12 @@ def _given(value: dict[str, Any]) -> dict[str, Any]:
 
 def _place_and_text(problem: ErrorDetails) -> tuple[Keys, str]:
     """A problem of a method's options, as it is told in the whole document."""
-    said = problem.get("ctx", {})
-    deeper = said.get("path", (said["key"],) if problem["type"] == "unknown_key" else ())
+    context = problem.get("ctx", {})
+    deeper = context.get("path", (context["key"],) if problem["type"] == "unknown_key" else ())
     if problem["type"] == "missing":
         *place, key = problem["loc"]
         return tuple(place), f"{key} is needed here"
-    return (*problem["loc"], *deeper), problem["msg"].removeprefix("Value error, ")
+    return (*problem["loc"], *deeper), said(problem)
 
 
 AnyMethod = Annotated[SerializeAsAny[MethodSpec], BeforeValidator(_read)]

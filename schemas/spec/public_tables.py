@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.spec.geography import in_tree_order, tree_problem
 from schemas.spec.yaml import LARGEST_SPEC, Document, Keys, read_text
 
@@ -42,7 +43,10 @@ def _with_weights(attribute: Any, document: Document, folder: Path, at: Keys) ->
     if not isinstance(within, dict) or not isinstance(file := within.get("weights"), str):
         return attribute
     place, path = document.place((*at, "within", "weights")), folder / file
-    weights = tuple((_number(value, path, n), _number(weight, path, n)) for n, value, weight in _lines(path, place))
+    weights = tuple(
+        (_number(value, f"{place}: {path}", n), _number(weight, f"{place}: {path}", n))
+        for n, value, weight in _lines(path, place)
+    )
     return attribute | {"within": within | {"weights": weights}}
 
 
@@ -54,10 +58,11 @@ def _with_places(attribute: Any, document: Document, folder: Path, at: Keys) -> 
     path, levels = folder / file, geography.get("levels")
     if not isinstance(levels, tuple) or len(levels) < 2 or not all(isinstance(level, str) for level in levels):
         raise SpecError(f"{document.place((*at, 'geography'))}: name at least two levels, coarsest first: [region, tract].")
-    lines = _table(path, document.place((*at, "geography", "table")), levels)
+    place = document.place((*at, "geography", "table"))
+    lines = _table(path, place, levels)
     rows = [row for _, row in lines]
     if problem := tree_problem(levels, rows):
-        raise SpecError(f"{path}, line {lines[problem[0]][0]}: {problem[1]}.")
+        raise SpecError(f"{place}: {path}, line {lines[problem[0]][0]}: {problem[1]}.")
     return {"kind": "categorical"} | attribute | {"geography": geography | {"table": in_tree_order(rows)}}
 
 
@@ -66,10 +71,16 @@ def _table(path: Path, place: str, columns: tuple[str, ...]) -> list[tuple[int, 
     header, *lines = _read(path, place)
     names = [cell.strip() for cell in header[1]]
     if sorted(names) != sorted(columns):
-        raise SpecError(f"{path}: its columns are {', '.join(names)}; write one for each level: {', '.join(columns)}.")
+        lacking = next((column for column in columns if column not in names), None)
+        hint = f" There is no {lacking!r}; {meant(lacking, names)}" if lacking else ""
+        raise SpecError(
+            f"{place}: {path}: its columns are {', '.join(names)}; write one for each level: {', '.join(columns)}.{hint}"
+        )
     for n, row in lines:
         if len(row) != len(columns) or not all(cell.strip() for cell in row):
-            raise SpecError(f"{path}, line {n}: {len(row)} values; a line has one for each level, and none is empty.")
+            raise SpecError(
+                f"{place}: {path}, line {n}: {_filled(row)} of {len(columns)} values; a line has one for each level."
+            )
     order = [names.index(column) for column in columns]
     return [(n, tuple(row[i].strip() for i in order)) for n, row in lines]
 
@@ -78,9 +89,10 @@ def _with_mapping(derived: Any, document: Document, folder: Path, at: Keys) -> A
     if not isinstance(derived, dict) or not isinstance(file := derived.get("by"), str):
         return derived
     path, found = folder / file, dict[str, str]()
-    for n, category, follows in _lines(path, document.place((*at, "by"))):
+    place = document.place((*at, "by"))
+    for n, category, follows in _lines(path, place):
         if category in found:
-            raise SpecError(f"{path}, line {n}: {category!r} stands twice; keep one.")
+            raise SpecError(f"{place}: {path}, line {n}: {category!r} stands twice; keep one.")
         found[category] = follows
     return derived | {"by": found}
 
@@ -93,9 +105,11 @@ def _read(path: Path, place: str) -> list[tuple[int, list[str]]]:
     try:
         lines = [(rows.line_num, row) for row in rows if row]
     except csv.Error:
-        raise SpecError(f"{path}: not readable as CSV. Write two columns or more with a header.") from None
+        raise SpecError(f"{place}: {path}: not readable as CSV. Write two columns or more with a header.") from None
     if not 1 < len(lines) <= MOST_LINES + 1:
-        raise SpecError(f"{path}: {max(len(lines) - 1, 0):,} lines behind its header; 1 to {MOST_LINES:,} can be used.")
+        raise SpecError(
+            f"{place}: {path}: {max(len(lines) - 1, 0):,} lines behind its header; 1 to {MOST_LINES:,} can be used."
+        )
     return lines
 
 
@@ -104,14 +118,18 @@ def _lines(path: Path, place: str) -> list[Line]:
     lines = _read(path, place)[1:]
     for n, row in lines:
         if len(row) != 2 or not all(cell.strip() for cell in row):
-            raise SpecError(f"{path}, line {n}: {len(row)} values; a line of this table has two, and none is empty.")
+            raise SpecError(f"{place}: {path}, line {n}: {_filled(row)} values; a line of this table has two, none is empty.")
     return [(n, row[0].strip(), row[1].strip()) for n, row in lines]
 
 
-def _number(text: str, path: Path, line: int) -> Decimal:
+def _filled(row: list[str]) -> int:
+    return sum(bool(cell.strip()) for cell in row)
+
+
+def _number(text: str, place: str, line: int) -> Decimal:
     try:
         if (number := Decimal(text)).is_finite() and abs(number.adjusted()) < 30:
             return number
     except InvalidOperation:
         pass
-    raise SpecError(f"{path}, line {line}: {text!r} is not a number.")
+    raise SpecError(f"{place}, line {line}: {text!r} is not a number.")

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, field_validator, model_serializer, model_validator
 
-from schemas.errors import KeyRefused, SpecError
+from schemas.errors import KeyRefused
 from schemas.names import NAME
+from schemas.nearest import meant
 from schemas.spec.analyses import MOST_ANALYSES, AnyAnalysis
 from schemas.spec.database import AnySource, DatabaseSource, LinkedSources, is_address
 from schemas.spec.described import Text, Title, without_silence
@@ -258,14 +259,15 @@ class Release(Strict):
         )
 
 
-def check_names(spec: ReleaseSpec, domain: Domain, where: str) -> None:
+def check_names(spec: ReleaseSpec, domain: Domain) -> None:
     """Every attribute that the method's options name exists and stands once."""
     groups = spec.method.named_groups()
     named = [name for group in groups for name in group]
     for name in named:
         if name not in domain.names:
-            raise SpecError(f"{where}: order names {name!r}; the domain has {', '.join(domain.names)}.")
+            hint = meant(name, domain.names, "the domain has")
+            raise KeyRefused(f"order names {name!r}; {hint}", "method", "order")
         if named.count(name) > 1:
-            raise SpecError(f"{where}: order names {name!r} twice; each attribute splits the records once.")
+            raise KeyRefused(f"order names {name!r} twice; each attribute splits the records once.", "method", "order")
     if not all(groups):
-        raise SpecError(f"{where}: order holds an empty group; name at least one attribute in each.")
+        raise KeyRefused("order holds an empty group; name at least one attribute in each.", "method", "order")

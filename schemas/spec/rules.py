@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from schemas.nearest import meant
 from schemas.spec.attributes import (
     EPOCH,
     Attribute,
@@ -68,19 +69,19 @@ class Rule(Strict):
         """The rule as people read it."""
         if self.never is None:
             return f"always {self.always}"
-        return f"never {' with '.join(f'{name} = {spoken(value)}' for name, value in self.never.items())}"
+        return f"never {' with '.join(spoken(name, value) for name, value in self.never.items())}"
 
 
-def spoken(value: Any) -> str:
+def spoken(name: str, value: Any) -> str:
     """What a rule says of one attribute.
 
-    >>> spoken("yes"), spoken(("a", None)), spoken({"from": 1, "below": 5}), spoken({"below": 5})
-    ('yes', 'a or (missing)', 'from 1 and below 5', 'below 5')
+    >>> spoken("a", ("yes", None)), spoken("a", {"from": 1, "below": 5}), spoken("a", {"below": 5})
+    ('a = yes or (missing)', 'a from 1 and below 5', 'a below 5')
     """
     if isinstance(value, dict):
-        return " and ".join(f"{key} {value[key]}" for key in ("from", "below") if key in value)
+        return f"{name} " + " and ".join(f"{key} {value[key]}" for key in ("from", "below") if key in value)
     parts = value if isinstance(value, tuple | list) else (value,)
-    return " or ".join("(missing)" if part is None else str(part) for part in parts)
+    return f"{name} = " + " or ".join("(missing)" if part is None else str(part) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def codes_of_value(attribute: Attribute, value: Any) -> tuple[int, ...]:
     if isinstance(attribute, Named):
         value = str(value).lower() if isinstance(value, bool | int) else value  # as labels are read
         if value not in attribute.code_of:
-            raise ValueError(f"{name} has no category {value!r}; it has {some_of(attribute.categories)}")
+            raise ValueError(f"{name} has no category {value!r}; {meant(value, attribute.categories, 'it has')}")
         return (attribute.code_of[value],)
     if isinstance(value, int | Decimal) and not isinstance(value, bool) and float(value) in attribute.spikes:
         return (attribute.layout.spike_code[attribute.layout.spike == float(value)].item(),)

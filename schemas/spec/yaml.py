@@ -10,7 +10,6 @@ import errno
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -19,13 +18,17 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from schemas.errors import SpecError
+from schemas.spec.document import Document as Document
+from schemas.spec.document import Keys as Keys
+from schemas.spec.wording import explained, named
 
 if TYPE_CHECKING:
+    from ruamel.yaml import YAML
     from ruamel.yaml.events import Event, ScalarEvent
 
-LARGEST_SPEC = 4_000_000  # bytes; a domain with 100,000 categories fits
+LARGEST_SPEC = 3_000_000  # bytes; of the slowest text a million takes a good second
 DEEPEST = 16
-MOST_VALUES = 300_000  # as many take some ten seconds to parse
+MOST_VALUES = 210_000  # keys are values, too: as many take some five seconds; 100,000 categories and a rule about them fit
 MOST_UNKNOWN = 20  # keys whose nearest one is looked for
 GAP = "TODO"  # as a key's value, without quotes: a person has to fill it in
 
@@ -44,7 +47,6 @@ _WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 _NOT_NUMBERS = re.compile(r"[-+]?\.(inf|nan)", re.IGNORECASE)
 
 Model = TypeVar("Model", bound=BaseModel)
-Keys = tuple[str | int, ...]  # keys and places in lists, from the document's top down
 
 
 class Strict(BaseModel):
@@ -84,28 +86,14 @@ def _unknown(key: Any, near: list[str], names: set[str]) -> PydanticCustomError:
 def _again(problem: ErrorDetails) -> InitErrorDetails:
     """A problem that was found, to be told together with others."""
     said = {**problem.get("ctx", {}), "text": problem["msg"]}
-    return InitErrorDetails(type=PydanticCustomError(problem["type"], "{text}", said), loc=problem["loc"], input=None)
+    return InitErrorDetails(
+        type=PydanticCustomError(problem["type"], "{text}", said), loc=problem["loc"], input=problem["input"]
+    )
 
 
 def problem_at(path: Keys, text: str) -> PydanticCustomError:
     """A problem that a model finds as a whole, but that stands on one line of the document."""
     return PydanticCustomError("problem_at", "{text}", {"path": path, "text": text})
-
-
-@dataclass(frozen=True)
-class Document:
-    """What a spec says, and the line on which each part of it stands."""
-
-    name: str
-    data: Any
-    lines: dict[Keys, int]
-    gaps: tuple[Keys, ...] = ()
-
-    def place(self, key: Keys) -> str:
-        """File and line of a key, or of what it would stand in."""
-        while key and key not in self.lines:
-            key = key[:-1]
-        return f"{self.name}, line {self.lines.get(key, 1)}"
 
 
 def read(path: Path | str) -> Document:
@@ -139,18 +127,31 @@ def parse(text: str, name: str = "spec") -> Document:
     >>> parse("epsilon: 0.10\\nvoted: no").data
     {'epsilon': Decimal('0.10'), 'voted': 'no'}
     """
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     builder = _Builder(name)
     try:
-        return Document(name, builder.document(YAML(typ="safe", pure=True).parse(text)), builder.lines, tuple(builder.gaps))
+        return Document(name, builder.document(_without_tags(name).parse(text)), builder.lines, tuple(builder.gaps))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{name}, line {mark.line + 1}" if mark else name
         raise SpecError(f"{where}: not readable as YAML: {getattr(error, 'problem', None) or 'syntax error'}.") from None
     except RecursionError:
         raise SpecError(f"{name}: nested too deeply; a spec has at most {DEEPEST} levels.") from None
+
+
+def _without_tags(name: str) -> YAML:
+    """A parser that refuses a tag where it begins: to read a long one to its end takes longer than any other text."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.scanner import Scanner
+
+    class WithoutTags(Scanner):
+        def fetch_tag(self) -> NoReturn:
+            raise SpecError(f"{name}, line {self.reader.line + 1}: tags (!…) are not used in specs; write a plain value.")
+
+    reader = YAML(typ="safe", pure=True)
+    reader.Scanner = WithoutTags
+    return reader
 
 
 def validate(model: type[Model], document: Document) -> Model:
@@ -161,8 +162,7 @@ def validate(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
-        problems = [_explain(document, problem) for problem in error.errors(include_url=False)]
-        raise SpecError("\n".join(problems)) from None
+        raise SpecError("\n".join(explained(document, error.errors(include_url=False)))) from None
 
 
 def must_be_filled(*documents: Document) -> None:
@@ -174,32 +174,9 @@ def must_be_filled(*documents: Document) -> None:
         raise SpecError("\n".join((*told, f'(Where the word {GAP} itself is meant, write it in quotes: "{GAP}".)')))
 
 
-def named(document: Document, gap: Keys) -> str:
-    """A gap as a person finds it: by the attribute's name where it is known."""
-    named, part = [], document.data
-    for key in gap:
-        part = part[key] if part is not None else None
-        known = part.get("name") if isinstance(key, int) and isinstance(part, dict) else None
-        named.append(str(known or key))
-    return ".".join(named)
-
-
 def _lacking(gap: Keys) -> str:
     wanted = GAPS.get(str(gap[-1]))
     return f"still {GAP}; write {wanted}" if wanted else f"still {GAP}; fill it in"
-
-
-def _explain(document: Document, problem: ErrorDetails) -> str:
-    path: Keys = ()
-    for part in (*problem["loc"], *problem.get("ctx", {}).get("path", ())):  # the tags of unions are not keys of the document
-        if (*path, part) in document.lines or problem["type"] == "missing":
-            path = (*path, part)
-    place = document.place((*path, problem["ctx"]["key"]) if problem["type"] == "unknown_key" else path)
-    text = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "missing":
-        text = "is needed here"
-    key = ".".join(str(part) for part in path if (path[: path.index(part) + 1]) in document.lines or part == path[-1])
-    return f"{place}: {key + ': ' if key else ''}{text}"
 
 
 class _Builder:
@@ -209,6 +186,7 @@ class _Builder:
         self.name = name
         self.lines: dict[Keys, int] = {}
         self.gaps: list[Keys] = []
+        self.seen = 0
 
     def document(self, events: Iterator[Event]) -> Any:
         from ruamel.yaml.events import DocumentStartEvent, StreamEndEvent
@@ -226,15 +204,11 @@ class _Builder:
     def value(self, event: Event, events: Iterator[Event], path: Keys) -> Any:
         from ruamel.yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
-        self.lines[path] = event.start_mark.line + 1
-        if len(self.lines) > MOST_VALUES:
-            self.refuse(event, f"more than {MOST_VALUES:,} values; a spec is a small text file")
+        self.lines[path] = self.count(event)
         if len(path) > DEEPEST:
             self.refuse(event, f"nested more than {DEEPEST} levels deep")
         if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
             self.refuse(event, "anchors and aliases (& and *) are not used in specs; write the value out")
-        if getattr(event, "ctag", None) is not None:
-            self.refuse(event, "tags (!…) are not used in specs; write a plain value")
         if isinstance(event, MappingStartEvent):
             return self.mapping(events, path)
         if isinstance(event, SequenceStartEvent):
@@ -249,11 +223,11 @@ class _Builder:
 
         result: dict[str, Any] = {}
         while not isinstance(event := next(events), MappingEndEvent):
-            if not isinstance(event, ScalarEvent) or event.anchor or event.ctag is not None or event.value == "<<":
+            if not isinstance(event, ScalarEvent) or event.anchor or event.value == "<<":
                 self.refuse(event, "a key must be a plain word")
             if event.value in result:
                 self.refuse(event, f'key "{event.value}" stands twice; keep one')
-            line = event.start_mark.line + 1
+            line = self.count(event)
             result[event.value] = self.value(next(events), events, (*path, event.value))
             self.lines[(*path, event.value)] = line
         return result
@@ -277,6 +251,13 @@ class _Builder:
         if _INTEGER.fullmatch(text):
             return int(text) if len(text) <= 30 else self.refuse(event, "a number with more than 30 digits")
         return Decimal(text) if _DECIMAL.fullmatch(text) and len(text) <= 60 else text
+
+    def count(self, event: Event) -> int:
+        """One more key or value; its line."""
+        self.seen += 1
+        if self.seen > MOST_VALUES:
+            self.refuse(event, f"more than {MOST_VALUES:,} keys and values; a spec is a small text file")
+        return int(event.start_mark.line) + 1
 
     def refuse(self, event: Event, why: str) -> NoReturn:
         raise SpecError(f"{self.name}, line {event.start_mark.line + 1}: {why}.")

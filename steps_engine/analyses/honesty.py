@@ -57,7 +57,8 @@ def combining_of(plan: Plan, persons: bool = False) -> str:
     if plan.inflation == 1:
         return rule
     why = inflated_by(plan, "the weights")
-    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, the most that {why} allow"
+    said = f"the most that {why} allow" if plan.inflates_at_most else f"what {why} make of it by the survey's design effect"
+    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, {said}"
 
 
 def inflated_by(plan: Plan, weights: str = "weights") -> str:

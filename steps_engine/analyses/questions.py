@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.plan import Analysis
 from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.attributes import Attribute, Named
@@ -109,9 +109,7 @@ def name_of(analysis: Analysis) -> str:
 def _must_know(names: Sequence[str], domain: Domain) -> None:
     for name in names:
         if name not in domain.names:
-            near = difflib.get_close_matches(name, domain.names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the domain has {', '.join(domain.names)}"
-            raise SpecError(f"there is no attribute {name!r}; {hint}")
+            raise SpecError(f"there is no attribute {name!r}; {meant(name, domain.names, 'the domain has')}")
 
 
 def _labels(asked: ModelAnalysis, domain: Domain) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from schemas.budget import UNIT
-from schemas.errors import SpecError
+from schemas.errors import KeyRefused, SpecError
 from schemas.plan import AnalysisPlan, Plan
 from schemas.spec.attributes import Ranged
 from schemas.spec.domain import Domain
@@ -29,11 +29,11 @@ LARGEST_TRIED = 1000 * UNIT  # an ε or ρ beyond it is no answer
 
 def must_be_had(release: Release, plan: Plan, plan_of: PlanOf) -> None:
     """Refuses a plan one of whose analyses cannot be had, or not within what was asked."""
-    for analysis in plan.analyses:
+    for place, analysis in enumerate(plan.analyses):
         if (why := shortfall(analysis, release.domain)) is not None:
             found = budget_for(release, plan_of, analysis.name)
             told = f"analysis {analysis.name!r}: {why}. {remedy(release, plan, analysis, found)}"
-            raise SpecError(f'release "{release.name}", {told}')
+            raise KeyRefused(f'release "{release.name}", {told}', "analyses", place)
 
 
 def shortfall(analysis: AnalysisPlan, domain: Domain) -> str | None:

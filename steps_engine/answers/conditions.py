@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.spec.attributes import EPOCH, Attribute, Named, Ranged, as_date
 from schemas.spec.domain import Domain
 from schemas.spec.values import minutes_of
@@ -68,9 +68,7 @@ def _codes(attribute: Attribute, value: Any) -> tuple[int, ...]:
     if "," in text:
         return _codes(attribute, [part.strip() for part in text.split(",")])
     if isinstance(attribute, Named):
-        near = difflib.get_close_matches(text, attribute.labels, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {some(attribute.labels)}"
-        raise SpecError(f"{attribute.name} has no category {text!r}; {hint}")
+        raise SpecError(f"{attribute.name} has no category {text!r}; {meant(text, attribute.labels, 'it has')}")
     return (_alone(attribute, text),)
 
 

@@ -76,9 +76,7 @@ class Sampling:
             tried = min(wanted, BLOCK)
             codes = source.rows(tried, self.kept, randomness)[: rows - found]
             if direct and not len(codes):
-                raise SpecError(
-                    f"nothing fulfils the condition in set {number}: no row of its table does. Ask for a wider one."
-                )
+                raise _nobody(number, bool(self.kept))
             found, drawn = found + len(codes), drawn + tried
             if len(codes):
                 yield codes
@@ -87,6 +85,12 @@ class Sampling:
 def _tries(lacking: int, found: int, drawn: int) -> int:
     """How many rows to draw so that as many as lack fulfil the condition, by what was found so far."""
     return FIRST if not drawn else math.ceil(SPARE * lacking * drawn / max(found, 0.5))
+
+
+def _nobody(number: int, conditional: bool) -> SpecError:
+    if not conditional:
+        return SpecError(f"set {number} of the release has no row at all: there is nothing to draw more rows from.")
+    return SpecError(f"nothing fulfils the condition in set {number}: no row of its table does. Ask for a wider one.")
 
 
 def _rare(number: int, found: int, drawn: int, rows: int) -> SpecError:

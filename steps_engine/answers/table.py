@@ -21,6 +21,7 @@ from steps_engine.methods.registry import method_of
 from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating, possible_cells
 from steps_engine.methods.weighted import table_in_people
 
+PEOPLE = "people of the population"  # what weighted counts are of
 SILENT = "its method does not say what its counts tell of tables"
 
 
@@ -101,7 +102,7 @@ def _as_measured(question: Question, domain: Domain, found: Tabulated) -> Table:
 
 def what_of(domain: Domain) -> str:
     """What counts are of."""
-    return "people of the population" if domain.weight else "rows"
+    return PEOPLE if domain.weight else "households" if domain.tables else "rows"
 
 
 def _labels(question: Question, group: Sequence[np.ndarray], there: np.ndarray) -> tuple[tuple[str, ...], ...]:
@@ -168,7 +169,8 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa
     return Table(
         _labels(question, [asked.class_of(j, domain) for j in asked.attributes], there),
         _only(made[1], there), _only(shares, there), people * float(rows.mean()), "sets",
-        f"{why}; {combining_of(plan, of_persons(domain, plan))}", of=what_of(domain),
+        f"{why}; {combining_of(plan, of_persons(domain, plan))}",
+        of="persons" if of_persons(domain, plan) else what_of(domain),
     )  # fmt: skip
 
 

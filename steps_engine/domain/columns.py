@@ -6,13 +6,13 @@ such sums. So a question by any columns is one by their sources, the categories 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.spec.attributes import Attribute
 from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
@@ -49,9 +49,7 @@ def column_of(name: str, domain: Domain) -> Column:
     found = {column.attribute.name: column for column in columns_of(domain)}
     if name in found:
         return found[name]
-    near = difflib.get_close_matches(name, found, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the release has {some(found)}"
-    raise SpecError(f"there is no attribute {name!r}; {hint}")
+    raise SpecError(f"there is no attribute {name!r}; {meant(name, list(found), 'the release has')}")
 
 
 def with_derived(domain: Domain) -> Domain:

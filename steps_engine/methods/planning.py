@@ -10,8 +10,9 @@ from schemas.identity import spec_hash
 from schemas.plan import Considered, Plan, lowest_format
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import allowance_of, plan_of
-from steps_engine.analyses.needed import needed_tables
+from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.predict import analysis_plans
+from steps_engine.analyses.questions import questions_of
 from steps_engine.analyses.refusing import must_be_had
 from steps_engine.methods.choosing import AutoSpec, candidates
 from steps_engine.methods.protocol import Candidate, Method
@@ -42,8 +43,9 @@ def plan_with_analyses(release: Release, randomness: Randomness | None = None, m
 
 def must_measure_levels(release: Release, decomposition: str) -> None:
     """Refuses analyses that name a level of places where the method knows nothing of levels."""
-    levels = {each.derived.name for each in release.domain.followings}.difference(each.name for each in release.domain.derived)
-    named = sorted(levels.intersection(name for table in needed_tables(release) for name in table)) if levels else []
+    domain, asked = release.domain, questions_of(release.spec.analyses, release.domain)
+    tables = (table for each in asked for table in needed_by(each, domain))
+    named = sorted(set(domain.coarser).intersection(name for table in tables for name in table))
     if named and decomposition != "places":
         raise SpecError(
             f'release "{release.name}": an analysis names {named[0]}, a level of places, which decomposition: {decomposition} '

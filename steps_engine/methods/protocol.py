@@ -6,6 +6,7 @@ know methods through this protocol alone. Only `build` (if the plan elects) and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -30,13 +31,18 @@ Tables = Mapping[str, pa.Table]  # by stage: tree, noisy-counts, consistent-coun
 
 @dataclass(frozen=True)
 class Candidate:
-    """What `decomposition: auto` would ask of a method, and the part of all rows that it would misplace, predicted from
-    public inputs.
+    """What `decomposition: auto` would ask of a method, and the part of all rows that small margins would misplace, predicted
+    from public inputs.
     """
 
     spec: MethodSpec
     predicted_error: float
     why: str
+
+
+def of_small_margins(two: float, three: float) -> float:
+    """One figure of both distances, √(two·three): of two methods, each ahead in one, the one that is further ahead has less."""
+    return float(f"{min(math.sqrt(two * three), 1.0):.3g}")
 
 
 @runtime_checkable

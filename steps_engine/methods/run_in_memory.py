@@ -87,7 +87,7 @@ def synthesize_frame(
     numbers = {name: Decimal(str(written[name])) for name in ("epsilon", "rho", "delta") if written.get(name) is not None}
     asked = Privacy.model_validate({**written, **numbers})
     spec = ReleaseSpec(name="notebook", dataset="-", source="-", privacy=asked, method=method)
-    check_names(spec, domain, "method")
+    check_names(spec, domain)
     release = Release(spec=spec, domain=domain, folder=".")
     return run(release, count_frame(frame, domain), randomness or SystemRandomness(), _knowing(utility, method))
 

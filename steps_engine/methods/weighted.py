@@ -74,10 +74,12 @@ def in_people(view: View, domain: Domain) -> View:
     if (weighing := domain.weighing) is None:
         return view
     step, factor = float(weighing.step), float(weighing.inflation)
+    most = "up to" if weighing.effect is None else "by the survey's design effect about"
     remark = (
         f"Records have weights, and every synthetic row stands for {step:.6g} people of the population: counts shown here are "
-        "of people, those in the Parquet tables of such rows. Sampling people makes differences that are up to "
-        f"{factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as such."
+        "of people, those in the Parquet tables of such rows. Sampling people makes differences that are "
+        f"{most} {factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as "
+        "such."
     )
     return replace(
         view,

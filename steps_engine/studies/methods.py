@@ -109,7 +109,7 @@ def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: i
     asked = {"name": "study", "dataset": "-", "source": "-", "privacy": privacy, "method": method_spec(**settings)}
     asked |= {"analyses": original.analyses} if method.declared else {}
     spec = ReleaseSpec.model_validate(asked)
-    check_names(spec, original.domain, method.name)
+    check_names(spec, original.domain)
     return Release(spec=spec, domain=original.domain, folder=".")
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from schemas.errors import SpecError
 from steps_engine.answers.fit import Fit
-from steps_engine.answers.table import Quantity, Table
+from steps_engine.answers.table import PEOPLE, Quantity, Table
 from tasks.publishing.verdict import TRUST, trust
 
 MOST_CELLS, MOST_AT_ALL = 1_000, 2_000_000  # of a table that people look at, and of one that is worth making
@@ -83,7 +83,7 @@ def table_answer(
     if table.source == "sets":
         warnings.append(f"{FROM_SETS}: {table.why}. What they say beyond what was measured is what their model supposes.")
     notes = [INTERVALS] if table.source == "measured" else []
-    notes += [WEIGHTED] if table.of != "rows" else []
+    notes += [WEIGHTED] if table.of == PEOPLE else []
     if (table.counts.value < 0).any():
         notes.append("Estimates are unbiased, so that noise takes some of them below 0.")
     if table.grouped:

@@ -79,9 +79,9 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
         people = float(plan.weight.step) * published
         each = f"{people / rows:.6g} people of the population" if not conditional else "equally many people of the population"
         found.append(f"They have no column of weights: every row stands for {each}.")
-    if plan.inflation != 1:
-        factor = max(1.0, float(plan.inflation) * rows / published)
-        found.append(f"Variances of sampling people are up to {factor:.4g} times those of independent rows.")
+    if (factor := float(plan.inflation) * rows / published) > 1 and plan.inflation != 1:
+        most = "up to" if plan.inflates_at_most else "by the survey's design effect about"
+        found.append(f"Variances of sampling people are {most} {factor:.4g} times those of independent rows.")
     if plan.measurements == 1 and plan.decomposition != "privbayes":
         found.append("Every set is another plausible table behind one measurement: combine them by T = W + (1 + 1/m)·B.")
     return found

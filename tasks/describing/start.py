@@ -12,6 +12,7 @@ from schemas.errors import SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import Domain
 from schemas.spec.unit import plain_name
+from schemas.spec.wording import named
 from tasks.describing.attributes import OPEN
 from tasks.describing.description import Description
 from tasks.describing.naming import slug
@@ -114,7 +115,7 @@ def _gaps(documents: Iterable[yaml.Document]) -> list[dict[str, Any]]:
         {
             "file": Path(each.name).name,
             "line": each.lines[gap],
-            "key": yaml.named(each, gap),
+            "key": named(each, gap),
             "write": yaml.GAPS.get(str(gap[-1])),
         }
         for each in documents

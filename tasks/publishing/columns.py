@@ -70,7 +70,7 @@ class Column:
 
 def columns_of(domain: Domain, view: View) -> tuple[Column, ...]:
     """Those of the synthetic sets: attributes, what follows from them, and the weight."""
-    margins, of = _margins(view), what_of(domain) if domain.tables is None else "households"
+    margins, of = _margins(view), what_of(domain)
     own = (column_of(attribute, margins.get(attribute.name), of) for attribute in domain.attributes)
     derived = (derived_column(each, margins.get(each.derived.name), of) for each in domain.followings)
     return (*own, *derived, *_weight_columns(domain))

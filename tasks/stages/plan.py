@@ -23,7 +23,7 @@ from tasks.verify.analyses import planned_problems
 
 def plan(home: Home, release: Release) -> PlanReference:
     """Make the plan, or find the one that an earlier run of the same spec sealed; sweep up after a killed run first."""
-    must_be_known(release.spec.formats, f'release "{release.name}"')
+    must_be_known(release.spec.formats)
     store = Store(home)
     store.clean(release.name)
     _must_be_same_spec(store, release)

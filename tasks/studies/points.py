@@ -43,7 +43,7 @@ from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.reading.counting import count_cells
 from tasks.stores.files import keep, open_folder, sweep, temporary
 
-FIGURES = 4  # raise it when the figures of a point change: then all points are computed again
+FIGURES = 5  # raise it when the figures of a point change: then all points are computed again
 METHODS = {"voter": VOTER, "simulation": SIMULATION}
 DEFINED = {"voter": voter, "simulation": simulation}  # EPSILONS, REPEATS, SETS
 

@@ -112,6 +112,7 @@ def plan_problems(plan: Plan, published: Ends | None) -> Iterator[str]:
     if any(draw.threshold is not None for draw in ways.common):
         yield "a draw that is not of the cells has a threshold"
     for tree in ways.trees:
+        yield from _table_problems(tree)
         yield from _threshold_problems(tree)
         yield from _tree_problems(tree, tree.ends | (published or {}).get(tree.tree, frozenset()), plan)
     yield from promise_problems(plan)
@@ -162,6 +163,15 @@ def _decimal(figure: Fraction, rounding: str) -> str:
 
 def _elected_otherwise(draw: Draw, plan: Plan) -> bool:
     return draw.kind == "election" and plan.election is not None and draw.mechanism != plan.election.mechanism
+
+
+def _table_problems(tree: TreeDraws) -> Iterator[str]:
+    """Everybody's rows are in every table whose interaction is measured: layers of one tree, of which each person pays for the
+    ways to one end alone, cannot hold two of them.
+    """
+    tables = {(draw.of, draw.rows_of, draw.layer) for draw in tree.draws}
+    if len(tables) > 1 and any(of is not None for of, _, _ in tables):
+        yield f"the tree of {tree.tree} holds several tables, and everybody is in each of them: each needs a tree of its own"
 
 
 def _threshold_problems(tree: TreeDraws) -> Iterator[str]:

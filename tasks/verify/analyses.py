@@ -118,7 +118,7 @@ def _is_counted_by_place(others: Sequence[str], levels: frozenset[str], plan: Pl
     if len(levels) > 1 or len(others) > MOST_BY_PLACE:
         return False
     ordered = [*(each.name for each in with_levels(domain).attributes[len(domain.names) :]), _place(domain)]
-    tree = " × ".join((_place(domain), *others))
+    tree = " × ".join((_place(domain), *sorted(others, key=domain.index)))
     (level,) = levels
     return any(draw.tree == tree and draw.layer == ordered.index(level) + 1 for draw in plan.draws if draw.of is None)
 

@@ -144,7 +144,7 @@ def _killed(subject: Subject, trial: Trial) -> int:
 FAMILY = Family(
     name="canaries",
     does="Rare words and numbers in the records of real `steps run` processes that log everything, in good runs and in failing ones; everything outside confidential/ (files, Prefect's database, logs, bundles, anchor, output) is searched in plain, UTF-16, base64, hexadecimal and packed form.",
-    trials=3 * len(CASES),
-    share=14,
+    trials=len(CASES),
+    share=300,
     attempt=attempt,
 )

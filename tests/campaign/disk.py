@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from tests.flows.without_prefect import in_child, run_stages
 
 PAGE = 4096  # the least that a tmpfs gives away: between two of its pages no write can meet its end
 PLENTY = 160 * 2**20
-REAL = 12  # one trial in so many is a real `steps run`
+TOGETHER = 9  # rooms that one home meets, each a page wider than the one before
+REAL = 2  # real runs of each method
 
 
 @contextmanager
@@ -53,36 +55,55 @@ def used(place: Path) -> int:
 
 @contextmanager
 def preparing(folder: Path) -> Iterator[dict[str, Any]]:
-    """How many pages a whole release needs, and so every room that is too little."""
-    modules = rehearsed(folder)
-    with mounted(folder / "disk") as disk:
-        subject = make_subject(folder, home=Home(disk / "home"))
-        before = used(disk)
-        assert ended(subject) == 0
-        needed = int(1.1 * (used(disk) - before)) // PAGE
-    places = [(method, pages) for method in WAYS for pages in range(2 + needed)]
+    """How many pages a whole release needs, and so every room that is too little; and real runs, which have no such number."""
+    modules, places = rehearsed(folder), [(method, None) for method in WAYS for _ in range(REAL)]
+    for method in WAYS:
+        (folder / method).mkdir()
+        places += [(method, pages) for pages in range(0, 2 + needed(folder / method, method), TOGETHER)]
     random.Random(0).shuffle(places)
     yield {"places": places, "modules": modules}
 
 
+def needed(folder: Path, method: str) -> int:
+    """Pages that a release writes, and some more."""
+    with mounted(folder / "disk") as disk:
+        subject = make_subject(folder, method, Home(disk / "home"))
+        before = used(disk)
+        assert ended(subject) == 0
+        return int(1.1 * (used(disk) - before)) // PAGE
+
+
 def attempt(trial: Trial, sabotage: Callable[[], None] = lambda: None) -> Found:
-    """Meets the full disk, makes room, runs to the end. `sabotage` breaks the child that meets it."""
+    """Meets the full disk, again and again with a page more, then has room and runs to the end. `sabotage` breaks the children
+    that meet it."""
     if trial.number >= len(trial.shared["places"]):
         return Found(tried=0)
     method, pages = trial.shared["places"][trial.number]
     warm(trial.shared["modules"])
     with mounted(trial.folder / "disk") as disk:
         subject = make_subject(trial.folder, method, Home(disk / "home"))
-        real = trial.number % REAL == 0
-        lost = _filled_up(subject, disk, trial.chance) if real else _full(subject, disk, pages, sabotage)
-        before, kind = drawn(subject.home), "real run" if real else "stages"
-        seen = Found.in_one(kind, lost, overspending(subject.home, before), leaking(subject))
-        return settled(subject, kind, before, seen, None if real else lambda: ended(subject))
+        if pages is None:
+            lost = _filled_up(subject, disk, trial.chance)
+            seen = Found.in_one("real run", lost, overspending(subject.home, {}), leaking(subject))
+            return settled(subject, "real run", drawn(subject.home), seen)
+        return _widened(subject, disk, pages, sabotage)
 
 
-def _full(subject: Subject, disk: Path, pages: int, sabotage: Callable[[], None]) -> list[str]:
-    """The stages with so many pages of room: they end, or say that the disk is at fault."""
-    resize(disk, used(disk) + PAGE * pages)
+def _widened(subject: Subject, disk: Path, pages: int, sabotage: Callable[[], None]) -> Found:
+    lost, overspent, leaked = [], [], []
+    before, empty = {}, used(disk)
+    for more in range(TOGETHER):
+        lost += _full(subject, disk, empty + PAGE * (pages + more), sabotage)
+        overspent += overspending(subject.home, before)
+        leaked += leaking(subject)
+        before = drawn(subject.home)
+    seen = Found.in_one("stages", lost, overspent, leaked)
+    return replace(settled(subject, "stages", before, seen, lambda: ended(subject)), tried=TOGETHER)
+
+
+def _full(subject: Subject, disk: Path, size: int, sabotage: Callable[[], None]) -> list[str]:
+    """The stages on a disk of this size: they end, or say that the disk is at fault."""
+    resize(disk, max(size, used(disk)))
 
     def run(_: int) -> bool:
         sabotage()
@@ -98,7 +119,7 @@ def _filled_up(subject: Subject, disk: Path, chance: random.Random) -> list[str]
     """A real run whose disk fills up at a random moment: it says so within a minute and a half."""
     process = subject.start("run", subject.release, "--json")
     with suppress(subprocess.TimeoutExpired):
-        process.wait(chance.uniform(1, 20))
+        process.wait(chance.uniform(1, 10))
     filler = disk / "filler"
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while True:
@@ -116,9 +137,9 @@ def _filled_up(subject: Subject, disk: Path, chance: random.Random) -> list[str]
 
 FAMILY = Family(
     name="disk",
-    does="A disk with room for 0, 1, 2 … pages of 4 KiB, up to all that a release writes, for each of six methods; and a disk that fills up under a real `steps run`.",
-    trials=2000,
-    share=8,
+    does="A disk with room for 0, 1, 2 … pages of 4 KiB, up to all that a release writes, for each of six methods, a home meeting nine of them; and a disk that fills up under a real `steps run`.",
+    trials=400,
+    share=1500,
     attempt=attempt,
     preparing=preparing,
 )

@@ -26,6 +26,10 @@ from tests.flows.without_prefect import run_stages
 from tests.tasks.publishing.making import a_release, make, some_counts
 
 BYTES = 256  # a trial
+WHOLE, OF_LONG = (
+    2**16,
+    32,
+)  # bytes of a file of which every one is changed; parts of a longer one (the list of what is installed)
 OTHERS = ("places", "households")
 NAME = "poll-2026"
 SMALLEST = Domain.model_validate(
@@ -62,11 +66,17 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     publish(*made.arguments)
     withdraw(made.home, NAME, "a campaign")
     place = made.home.public / NAME
-    files = sorted(place.iterdir())
-    parts = [(str(place), path.name, start) for path in files for start in range(0, path.stat().st_size, BYTES)]
+    parts = [(str(place), path.name, start) for path in sorted(place.iterdir()) for start in starts(path.stat().st_size)]
     others = [_released(folder / way, way) for way in OTHERS]
     parts += [(str(other), path.name, 0) for other in others for path in sorted(other.iterdir())]
     yield {"bundle": str(place), "parts": parts}
+
+
+def starts(size: int) -> list[int]:
+    """Where parts of a file begin: all of them; of a long file its first, its last and others evenly between."""
+    if size <= WHOLE:
+        return list(range(0, size, BYTES))
+    return [part * (size - BYTES) // (OF_LONG - 1) for part in range(OF_LONG)]
 
 
 def _released(folder: Path, way: str) -> Path:
@@ -100,9 +110,9 @@ def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
 
 FAMILY = Family(
     name="bytes",
-    does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time, and the first 256 of every file of a bundle of places and of one of households; `verify` must find each.",
+    does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time, of the long list of what is installed 32 times 256, and the first 256 of every file of a bundle of places and of one of households; `verify` must find each.",
     trials=2000,
-    share=6,
+    share=600,
     attempt=attempt,
     preparing=preparing,
 )

@@ -127,7 +127,7 @@ def _real_run(trial: Trial, home: Home, server: Postgres, program: Sequence[str]
     subject = make_subject(trial.folder, home=home, program=program)
     process = subject.start("run", subject.release, "--json")
     with suppress(subprocess.TimeoutExpired):
-        process.wait(trial.chance.uniform(1, 16))
+        process.wait(trial.chance.uniform(1, 10))
     _kill("server", server, trial.chance)
     code = process.wait(300)
     lost = [] if code in (0, 1) else [f"ended with {code} when its ledger went away: {subject.said()}"]
@@ -140,7 +140,7 @@ FAMILY = Family(
     name="postgres",
     does="Four processes charge without a pause while a backend in mid-transaction, or the PostgreSQL server, is killed (kill -9) and started again; some trials kill the server under a real `steps run`.",
     trials=40,
-    share=5,
+    share=300,
     attempt=attempt,
     preparing=serving,
     at_once=1,

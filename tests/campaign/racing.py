@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from schemas.errors import StepsError
 from tasks.specs import load_release
@@ -23,6 +24,7 @@ from tests.campaign.stages import warm
 from tests.campaign.subject import COST, POPULATION
 from tests.flows.without_prefect import in_child
 
+READY = "ready"
 Racer = Callable[[Home, Path], Callable[[], str]]
 
 
@@ -60,13 +62,17 @@ def race(racer: Racer, home: Home, releases: list[Path]) -> dict[str, str]:
     gate, opener = os.pipe()
     readers = [_start(racer, home, path, gate, opener) for path in releases]
     pipes = [os.fdopen(reader) for reader in readers]
-    for pipe in pipes:
-        pipe.readline()  # ready
+    first = [pipe.readline().strip() for pipe in pipes]
     os.close(opener)
-    said = {path.stem: pipe.readline().strip() or "died" for path, pipe in zip(releases, pipes, strict=True)}
+    said = {path.stem: last_said(heard, pipe) for path, heard, pipe in zip(releases, first, pipes, strict=True)}
     for _ in releases:
         os.wait()
     return said
+
+
+def last_said(heard: str, pipe: IO[str]) -> str:
+    """What a racer said in the end; one that never got ready has said why."""
+    return pipe.readline().strip() or ("died" if heard in ("", READY) else heard)
 
 
 def _start(racer: Racer, home: Home, path: Path, gate: int, opener: int) -> int:
@@ -77,7 +83,7 @@ def _start(racer: Racer, home: Home, path: Path, gate: int, opener: int) -> int:
     os.close(opener)
     try:
         pay = racer(home, path)
-        os.write(writer, b"ready\n")
+        os.write(writer, f"{READY}\n".encode())
         os.read(gate, 1)
         answer = pay()
     except StepsError as error:

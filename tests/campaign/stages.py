@@ -6,8 +6,10 @@ import importlib
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from tasks.stages.validate import silent_gx
 from tests.campaign.subject import Subject, drawn, leaking, make_subject, overspending, settled
 from tests.campaign.trials import Family, Found, Trial
 from tests.campaign.ways import WAYS
-from tests.flows.without_prefect import in_child, killed_at, run_stages
+from tests.flows.without_prefect import in_child, killed_at, killed_in, run_stages
+
+AFTER = ("evaluate", "forget")  # stages after publication
 
 
 @contextmanager
@@ -26,9 +30,18 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
         (folder / method).mkdir(parents=True)
         subject = make_subject(folder / method, method)
         steps = in_child(lambda writer, subject=subject: killed_at(None, subject.home, subject.release, writer))[1][0]
-        places += [(method, step, stage) for step, stage in enumerate(steps, start=1)]
+        places += [(method, kills) for kills in chains(steps)]
     random.Random(0).shuffle(places)
     yield {"places": places, "modules": modules}
+
+
+def chains(steps: Sequence[str]) -> list[list[tuple[str, int]]]:
+    """Kills that one home suffers one after another: at the n-th step of every stage, each run getting as far as the next stage.
+    What is published is not evaluated by a later run: kills after that have homes of their own. Every step is in one of them."""
+    count = Counter(steps)
+    before = [stage for stage in count if stage not in AFTER]
+    together = [[(stage, nth) for stage in before if nth <= count[stage]] for nth in range(1, 1 + max(map(count.get, before)))]
+    return together + [[(stage, nth)] for stage in AFTER for nth in range(1, 1 + count[stage])]
 
 
 def rehearsed(folder: Path) -> list[str]:
@@ -56,17 +69,22 @@ def warm(modules: list[str]) -> None:
 
 
 def attempt(trial: Trial, sabotage: Callable[[], None] = lambda: None) -> Found:
-    """One kill at one step, and one resumption. `sabotage` breaks the child that resumes."""
+    """Kills of one home, each at its step of a stage; after each one looks, and at last the release is run to its end.
+    `sabotage` breaks the child that does so."""
     if trial.number >= len(trial.shared["places"]):
         return Found(tried=0)
-    method, step, stage = trial.shared["places"][trial.number]
+    method, kills = trial.shared["places"][trial.number]
     warm(trial.shared["modules"])
-    subject = make_subject(trial.folder, method)
-    status, said = in_child(lambda writer: killed_at(step, subject.home, subject.release, writer))
-    lost = [] if os.WIFSIGNALED(status) else [f"was not killed: {said}"]
-    before = drawn(subject.home)
-    seen = Found.in_one(stage, lost, overspending(subject.home, before), leaking(subject))
-    return settled(subject, stage, before, seen, lambda: ended(subject, sabotage))
+    subject, before = make_subject(trial.folder, method), {}
+    lost, overspent, leaked = [], [], []
+    for stage, nth in kills:
+        status, said = in_child(lambda _, at=(stage, nth): killed_in(*at, subject.home, subject.release))
+        lost += [] if os.WIFSIGNALED(status) else [f"was not killed at step {nth} of {stage}: {said}"]
+        overspent += overspending(subject.home, before)
+        leaked += leaking(subject)
+        before = drawn(subject.home)
+    seen = Found.in_one(method, lost, overspent, leaked)
+    return replace(settled(subject, method, before, seen, lambda: ended(subject, sabotage)), tried=len(kills))
 
 
 def ended(subject: Subject, sabotage: Callable[[], None] = lambda: None) -> int | str:
@@ -82,9 +100,9 @@ def ended(subject: Subject, sabotage: Callable[[], None] = lambda: None) -> int 
 
 FAMILY = Family(
     name="stages",
-    does="The stages of a release, killed (kill -9) at every fsync, link, rename and unlink of each of six methods; then run to the end.",
-    trials=1000,
-    share=9,
+    does="The stages of a release, killed (kill -9) at every fsync, link, rename and unlink of each of six methods, a home suffering one kill in every stage; then run to the end.",
+    trials=400,
+    share=1300,
     attempt=attempt,
     preparing=preparing,
 )

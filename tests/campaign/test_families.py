@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
 
 from tasks.verify.bundle import Verdict, verify_bundle
-from tests.campaign import broken, canaries, disk, flips, hostile, kills, lies, postgres_kills, races, stages
+from tests.campaign import broken, canaries, disk, flips, hostile, kills, lies, postgres_kills, races, racing, stages
 from tests.campaign.subject import drawn, make_subject, overspending
 from tests.campaign.trials import CannotTry, Found, Trial
 from tests.flows.small import PERSON
@@ -75,6 +76,11 @@ def test_a_verifier_that_believes_everything_loses_every_lie(tmp_path):
     assert not any(lies.attempt(trial("lies", tmp_path, number), believe, believe).good for number in CHOSEN)
 
 
+def test_of_a_long_file_first_and_last_bytes_are_among_those_that_are_changed():
+    assert flips.starts(700) == [0, 256, 512]
+    assert len(long := flips.starts(320_000)) == 32 and (long[0], long[-1]) == (0, 320_000 - 256)
+
+
 # Specs and files
 
 
@@ -105,10 +111,18 @@ def test_a_command_that_crashes_charges_or_tells_is_counted_as_what_it_is(tmp_pa
 # Stages and disks
 
 
+def test_every_durable_step_is_in_one_chain_of_kills():
+    steps = ["plan"] * 2 + ["publish"] * 3 + ["evaluate"] * 2
+    chains = stages.chains(steps)
+    assert chains[0] == [("plan", 1), ("publish", 1)] and chains[2] == [("publish", 3)] and chains[-1] == [("evaluate", 2)]
+    assert sorted(stage for chain in chains for stage, _ in chain) == sorted(steps)
+    assert len({each for chain in chains for each in chain}) == len(steps)
+
+
 @pytest.mark.slow
 def test_a_stage_that_is_killed_is_resumed_and_a_broken_one_is_counted(tmp_path):
-    shared = COLD | {"places": [("households", 90, "synthesize"), ("tree", 47, "charge")]}
-    assert stages.attempt(trial("stages", tmp_path, 0, shared)).good
+    shared = COLD | {"places": [("households", [("charge", 3), ("synthesize", 20)]), ("tree", [("charge", 5)])]}
+    assert stages.attempt(trial("stages", tmp_path, 0, shared)) == Found(tried=2, kind="households")
     control = trial("stages", tmp_path, 1, shared)
 
     def sabotage() -> None:
@@ -154,6 +168,12 @@ def test_a_full_disk_is_told_and_one_that_is_not_is_counted(tmp_path):
 
 
 # Races
+
+
+def test_a_racer_that_never_got_ready_has_said_why_and_a_silent_one_died():
+    assert racing.last_said("InfrastructureFault", io.StringIO("")) == "InfrastructureFault"
+    assert racing.last_said("ready", io.StringIO("charged\n")) == "charged"
+    assert racing.last_said("ready", io.StringIO("")) == racing.last_said("", io.StringIO("")) == "died"
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_exact_counts_are_found_and_noisy_ones_are_not(tmp_path: Path):
     pq.write_table(pa.table({"noisy": [count + place % 5 for place, count in enumerate(exact)]}), tmp_path / "noisy.parquet")
     assert exact_tables(exact, tmp_path) == []
     pq.write_table(pa.table({"estimate": [float(count) for count in exact]}), tmp_path / "exact.parquet")
+    pq.write_table(pa.table({"lists": [[count] for count in exact]}), tmp_path / "lists.parquet")
     assert len(exact_tables(exact, tmp_path)) == 1
 
 

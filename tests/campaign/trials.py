@@ -55,7 +55,8 @@ def nothing_shared(_: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Family:
-    """One way to attack: `trials` of it are a full campaign; `share` is its part of the time."""
+    """One way to attack: `trials` of it are a full campaign; `share` is its part of the time, about the
+    CPU seconds that all of them take."""
 
     name: str
     does: str

@@ -185,4 +185,4 @@ def test_a_run_needs_no_server_and_leaves_all_its_records(small: Small, steps):
 def test_a_plan_with_a_format_that_nobody_knows_is_refused_with_those_that_are_known(small: Small, steps):
     small.write(more="formats: [parquet, xlsx]\n")
     said = steps("plan", small.release)
-    assert said.code == 2 and "release.yaml: formats names 'xlsx'; known are parquet, csv." in said.err
+    assert said.code == 2 and "formats names 'xlsx'; known are parquet, csv" in said.err and "release.yaml, line " in said.err

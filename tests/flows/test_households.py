@@ -69,11 +69,12 @@ def test_linked_tables_are_released_verified_and_asked(place):
         assert len(pd.read_csv(folder / f"person-{number}.csv")) == len(found)
     page = (folder / "index.html").read_text()
     assert "those of all of its at most 8 persons" in page and "Households decide how many members there are" in page
+    assert "Every set is three tables." in page and "<dt>Households, estimated</dt>" in page and "of other members" in page
     codebook = pd.read_csv(folder / "codebook.csv").set_index(["attribute", "category"])
     assert pd.isna(codebook.loc[("relation", "reference"), "code"]) and codebook.loc[("relation", "spouse"), "code"] == 0
     assert codebook.loc[("relation", "spouse"), "counted"] == "members other than the reference person"
     assert codebook.loc[("tenure", "owned"), "counted"] == "households"
-    rules = ["never relation = reference or spouse with age = below 10", "always age < reference_age where relation = child",
+    rules = ["never relation = reference or spouse with age below 10", "always age < reference_age where relation = child",
              "always 1 + n_spouse + n_child <= n_person"]  # fmt: skip
     assert codebook[codebook["kind"] == "rule"].index.get_level_values("category").tolist() == rules
     assert all(html.escape(rule) in (folder / "codebook.html").read_text() for rule in rules)
@@ -101,7 +102,8 @@ def test_linked_tables_are_released_verified_and_asked(place):
         assert "alike" in " ".join(answer.document["warnings"]) and "W is 8 times" in " ".join(answer.notes)
     assert "it fits household rows" in (folder / "analysis.R").read_text()
     assert (found.schooled == found.education.map({"low": "no", "middle": "yes", "high": "yes"})).all()
-    assert len(asked(place, "table", str(folder), "relation", "sex")["cells"]) == 8
+    assert len((by_sex := asked(place, "table", str(folder), "relation", "sex"))["cells"]) == 8 and by_sex["of"] == "persons"
+    assert asked(place, "table", str(folder), "tenure", "n_child")["of"] == "households"
     package = json.loads((folder / "datapackage.json").read_bytes())
     columns = {each["path"]: [field["name"] for field in each["schema"]["fields"]] for each in package["resources"]}
     assert columns["person-1.csv"][-2:] == ["education", "schooled"]

@@ -156,6 +156,14 @@ def test_a_run_cannot_ask_for_a_command_or_an_environment(ui: Ui, asked: dict[st
     assert refused.code == 422 and "Additional properties are not allowed" in refused.body["detail"]
 
 
+def test_a_parameter_that_a_flow_does_not_have_is_refused_at_the_door(ui: Ui):
+    for name in ("release/youth-voter", "audit/nightly", "study/voter"):
+        path = f"/deployments/{ui.deployment(name)}/create_flow_run"
+        refused = ui.try_to("POST", path, {"parameters": {"home": "/tmp/other"}}, ui.login)
+        assert refused.code == 409 and "'home' was unexpected" in refused.body["detail"], refused
+    assert ui.ask(f"/deployments/{ui.deployment()}")["schedules"][0]["active"], "the schedule stays"
+
+
 def test_a_rewritten_server_gets_no_code_into_the_worker(ui: Ui, tmp_path: Path):
     """Whoever has the login may write deployments and templates. The worker takes neither code, command nor folder from them."""
     flow = ui.ask("/flows/", {"name": "release"})["id"]
@@ -210,7 +218,8 @@ def test_a_release_source_or_population_that_the_worker_does_not_own_is_refused_
     before, deployment = ui.charged(), ui.deployment()
     asked = [str(ui.small.folder / "foreign" / foreign), stolen, theirs]
     runs = [ui.run(deployment, parameters={"release": name}) for name in asked]
-    runs.append(ui.run(deployment, parameters={"release": "by-worker/release.yaml", "home": str(secret / "home")}))
+    elsewhere = {"parameters": {"release": "by-worker/release.yaml", "home": str(secret / "home")}}
+    runs.append(ui.run(deployment, **elsewhere, enforce_parameter_schema=False))
     *said, other_home = [ui.ended(run)["state"] for run in runs]
     assert all("is not this worker's" in state["message"] for state in said), said
     assert other_home["type"] in ("FAILED", "CRASHED"), "a parameter that the flow does not have"
@@ -314,28 +323,38 @@ def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui:
 
 
 def test_a_run_that_falls_silent_is_called_crashed_and_one_that_ended_is_not(ui: Ui, heard: tuple[str, list[str]]):
-    """Worker and run died together, with their machine: nobody is left to say so, and no heartbeat comes any more."""
+    """A run dies and its worker is not there to say so, as with their machine: no heartbeat comes any more."""
     (zombie,) = ui.ask("/automations/filter", {"automations": {"name": {"any_": ["steps: zombie"]}}})
     assert zombie["trigger"]["within"] == 90 and zombie["enabled"]
     asked = {key: zombie[key] for key in ("name", "description", "enabled", "actions", "trigger")}
     ui.ask(f"/automations/{zombie['id']}", asked | {"trigger": zombie["trigger"] | {"within": 10}}, "PUT")
-    flow, running = ui.ask("/flows/", {"name": "release"})["id"], {"type": "RUNNING", "name": "Running"}
-    silent, ended = (
-        ui.ask("/flow_runs/", {"name": f"release {n}", "flow_id": flow, "state": running})["id"] for n in ("silent", "ended")
-    )
-    now = datetime.now(UTC).isoformat()
-    beat = {"occurred": now, "event": "prefect.flow-run.heartbeat", "related": [], "payload": {}}
-    runs = {
-        run: beat | {"id": str(uuid4()), "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"}}
-        for run in (silent, ended)
-    }
-    ui.ask("/events", list(runs.values()))
-    ui.ask(f"/flow_runs/{ended}/set_state", {"state": {"type": "COMPLETED", "name": "Completed"}})
-    found = ui.wait(silent, "Crashed")
+    worker, ended = worker_of(ui), _heard_of_and_ended(ui)
+    silent = ui.start("silent")
+    until(lambda: _beats(ui, silent), PATIENCE)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        for process in processes("prefect.engine", of=worker):
+            os.kill(process, signal.SIGKILL)
+        found = ui.wait(silent, "Crashed")
+        until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
+    finally:
+        os.kill(worker, signal.SIGCONT)
+        ui.ask(f"/automations/{zombie['id']}", asked, "PUT")
     assert found["state"]["message"] == "Nothing was heard of it for 90 seconds."
-    until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
     assert ui.ask(f"/flow_runs/{ended}")["state_name"] == "Completed"
-    ui.ask(f"/automations/{zombie['id']}", asked, "PUT")
+
+
+def _beats(ui: Ui, run: str) -> list[dict[str, Any]]:
+    return [each for each in events(ui, "prefect.flow-run.heartbeat") if each["resource"]["prefect.resource.id"].endswith(run)]
+
+
+def _heard_of_and_ended(ui: Ui) -> str:
+    flow, running = ui.ask("/flows/", {"name": "release"})["id"], {"type": "RUNNING", "name": "Running"}
+    run = ui.ask("/flow_runs/", {"name": "release ended", "flow_id": flow, "state": running})["id"]
+    beat = {"occurred": datetime.now(UTC).isoformat(), "event": "prefect.flow-run.heartbeat", "related": [], "payload": {}}
+    ui.ask("/events", [beat | {"id": str(uuid4()), "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"}}])
+    ui.ask(f"/flow_runs/{run}/set_state", {"state": {"type": "COMPLETED", "name": "Completed"}})
+    return run
 
 
 def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):

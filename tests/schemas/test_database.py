@@ -85,7 +85,7 @@ BAD = {
     "an empty table": ("{url: 'sqlite:///a.db', table: ''}", "is empty"),
     "half a table": ("{url: 'sqlite:///a.db', table: 'a.'}", "survey.people"),
     "a blank query": ("{url: 'sqlite:///a.db', query: ' '}", "is empty"),
-    "a number": ("7", "string"),
+    "a number": ("7", "is a text; found 7"),
 }
 
 

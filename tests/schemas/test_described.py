@@ -87,7 +87,7 @@ def test_words_are_part_of_what_was_asked(loaded):
 BAD = {
     "a label of no category": (
         ("{1: male", "{3: male"),
-        r"line 11: attributes.0.labels.3: sex has no category '3'; it has 1, 2",
+        r"line 11: attributes.sex.labels.3: sex has no category '3'; it has 1, 2",
     ),
     "a label beside a category": (("{0–4: small", "{0–5: small"), "line 15.*has no category '0–5'; did you mean '0–4'?"),
     "an empty title": (("title: Wages", 'title: ""'), "line 3: title: is empty; say it, or leave the key out"),

@@ -65,21 +65,21 @@ def test_the_last_minute_is_within_bounds_that_end_before_midnight():
 
 
 BAD = {
-    "a spike twice": (("[0, 60]", "[60, 60]"), "line 4: attributes.0.at: wage: a value stands twice"),
+    "a spike twice": (("[0, 60]", "[60, 60]"), "line 4: attributes.wage.at: a value stands twice"),
     "a spike outside": (("[0, 60]", "[0, 101]"), "line 4.*101 lies outside the bounds"),
     "a spike that is a word": (("[0, 60]", "zero"), "line 4.*must be a number, not 'zero'"),
     "a whole number's spike with a fraction": (
         ("at: 0,", "at: 0.5,"),
-        "line 5: attributes.1.at: hours holds whole numbers; 0.5 is",
+        "line 5: attributes.hours.at: hours holds whole numbers; 0.5 is",
     ),
     "a spike where every number has its category": (
         ("bins: 3, at: 0, above: {shape: exponential, mean: 70}, multiples_of: 5", "at: 3"),
         "line 5.*no other value lies in the bin from 3 to 4; widen it, or leave at out",
     ),
-    "a spike among days": (("format:", "at: 08:00, format:"), 'line 7: attributes.3: unknown key "at"'),
+    "a spike among days": (("format:", "at: 08:00, format:"), 'line 7: attributes.start: unknown key "at"'),
     "an open end without a shape": (("{shape: pareto, alpha: 2.5}", "{alpha: 2.5}"), "line 4.*shape.*is needed here"),
     "a pareto by its mean": (("alpha: 2.5", "mean: 300"), "line 4.*shape: pareto needs alpha, and no mean"),
-    "a pareto without a mean": (("alpha: 2.5", "alpha: 1"), "line 4: attributes.0.above.alpha: must be above 1"),
+    "a pareto without a mean": (("alpha: 2.5", "alpha: 1"), "line 4: attributes.wage.above.alpha: must be above 1"),
     "a pareto from below zero": (
         ("bounds: [0, 100], edges: [0, 40, 100], at: [0, 60]", "bounds: [-9, 0], bins: 2"),
         "begins above 0",

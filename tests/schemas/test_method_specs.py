@@ -27,7 +27,7 @@ method:
 REFUSED = {
     "a method that is not there": (
         "decomposition: trie",
-        "line 6: method.decomposition: there is no decomposition 'trie'; known are auto",
+        "line 6: method.decomposition: there is no decomposition 'trie'; did you mean 'tree'?",
     ),
     "a mapping for a name": ("decomposition: {a: b}", "line 6: method.decomposition: there is no decomposition {'a': 'b'}"),
     "a number for a name": ("decomposition: 5", "line 6: method.decomposition: there is no decomposition 5"),
@@ -71,8 +71,8 @@ TOLD = {
     9: "method.shares: shares are positive numbers",
     11: "method.elect.share: share is the part of ε spent on electing",
     12: 'method.elect.lyers: unknown key "lyers"; did you mean "layers"?',
-    13: "method.elect.stop: Input should be a valid boolean",
-    14: "method.sets.count: Input should be greater than or equal to 1",
+    13: "method.elect.stop: is true or false; found 7",
+    14: "method.sets.count: must be at least 1; found 0",
 }
 
 

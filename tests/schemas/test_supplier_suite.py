@@ -111,7 +111,7 @@ def test_what_it_cannot_say_it_says(suite: dict[str, Any]):
     assert suite["meta"]["steps_release"]["not_checked"] == [
         "hired: from 1980-01-01 to 2026-12-31",
         "starts: from 00:00 to 24:00",
-        "rule 2: never grade = 1 with age = from 15 and below 20",
+        "rule 2: never grade = 1 with age from 15 and below 20",
         "rule 3: always age <= first",
     ]
 

@@ -13,7 +13,8 @@ from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import allowance_of
 from steps_engine.methods.cascade.plan import outline
 from steps_engine.methods.cascade.spec import CascadeSpec
-from steps_engine.methods.protocol import Candidate
+from steps_engine.methods.pairs.triples import below_one, by_chance, three_way
+from steps_engine.methods.protocol import Candidate, of_small_margins
 from steps_engine.scores import MOST_ROWS
 
 DEPENDENCE = 0.1  # D: the part of the rows that one-way margins alone would misplace, as a rule of thumb
@@ -29,5 +30,6 @@ def candidate(release: Release) -> Candidate:
     asked = release.asking(spec)
     widest = {draw.tree: draw for draw in outline(asked, allowance_of(asked)).draws if draw.kind == "count" and draw.tree}
     noise = sum(domain.sizes[domain.index(name)] * noise_of(draw).mean_size for name, draw in widest.items())
-    error = min(0.5, math.sqrt(DEPENDENCE * noise / (2 * domain.expected_units)))
-    return Candidate(spec, float(f"{error:.3g}"), f"noise of {len(widest)} trees and dependence beyond them")
+    two = min(0.5, math.sqrt(DEPENDENCE * noise / (2 * domain.expected_units)))
+    three = three_way(two, below_one(by_chance(domain, domain.sizes)))
+    return Candidate(spec, of_small_margins(two, three), f"noise of {len(widest)} trees and dependence beyond them")

@@ -18,9 +18,12 @@ from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import questions_of
 from steps_engine.domain.cells import Space
+from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec
+from steps_engine.methods.households.synthesize import candidates_of
 from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
+from steps_engine.methods.pairs.plan import BYTES_PER_VALUE
 from steps_engine.methods.pairs.plan import outline as outline_pairs
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.protocol import Candidate
@@ -50,9 +53,15 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     return Outline(
         layers=tuple(layers),
         draws=(*of_household.draws, *map(marked, of_person.draws)),
-        memory_bytes=of_household.memory_bytes + of_person.memory_bytes,
+        memory_bytes=of_household.memory_bytes + _bytes_of_members(domain),
         seconds=round(of_household.seconds + of_person.seconds, 1),
     )
+
+
+def _bytes_of_members(domain: Domain) -> int:
+    """All members of a set are drawn together, several candidates for the place of each."""
+    members = min(domain.counted.expected_units or ASSUMED_ROWS, LARGEST_SET)
+    return members * candidates_of(members) * len(domain.counted.sizes) * BYTES_PER_VALUE
 
 
 def must_have_members(domain: Domain) -> None:

@@ -75,7 +75,7 @@ def member_codes(
         return codes
     known = list(range(first)) + ([] if kind is None else [domain.counted.index(str(domain.tables.person.kinds))])
     settled = rows if kind is None else np.column_stack([rows, kind])
-    each = max(FEWEST, min(CANDIDATES, MOST_BASE // len(rows)))
+    each = candidates_of(len(rows))
     base = no_codes(len(rows) * each, structure.sizes)
     for place, j in enumerate(known):
         base[:, j] = np.repeat(structure.group[j][settled[:, place]], each)
@@ -84,6 +84,11 @@ def member_codes(
     for j in range(first, len(sizes)):
         codes[:, j - first] = kind if j in known else ungrouped(structure, found, j, taken[:, j], randomness)
     return codes
+
+
+def candidates_of(members: int) -> int:
+    """How many there are for the place of each."""
+    return max(FEWEST, min(CANDIDATES, MOST_BASE // members))
 
 
 def draw_given(structure: Structure, found: Estimate, codes: np.ndarray, known: list[int], randomness: Randomness) -> None:

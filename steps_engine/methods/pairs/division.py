@@ -16,6 +16,7 @@ import numpy as np
 from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.plans import Allowance
+from steps_engine.domain.frequencies import zipf
 from steps_engine.inference.contrasts import is_counted
 from steps_engine.inference.one_way import joined
 from steps_engine.methods.pairs.structure import Table
@@ -202,14 +203,8 @@ def grouped_sizes(domain: Domain, allowance: Allowance, cost: float, declared: I
     unit = 2 * float(errors([(0, 1)], (2, 2), allowance, cost)[0]) * number ** (1 if allowance.measure is PURE else 1 / 2)
     least = min(SIGMAS_PER_GROUP * unit / rows, 1 / FEWEST_GROUPS)
     return [
-        size if size <= SMALL or j in whole else int(joined(_zipf(size), least)[-1]) + 1 for j, size in enumerate(domain.sizes)
+        size if size <= SMALL or j in whole else int(joined(zipf(size), least)[-1]) + 1 for j, size in enumerate(domain.sizes)
     ]
-
-
-def _zipf(size: int) -> np.ndarray:
-    frequency = 1 / np.arange(1.0, size + 1)
-    shares: np.ndarray = frequency / frequency.sum()
-    return shares
 
 
 def left(noise: np.ndarray) -> np.ndarray:

@@ -6,9 +6,10 @@ one measurement, each set gets a draw of the posterior: estimates alike in all s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from steps_engine.methods.pairs.structure import Margins, Structure, Table
 from steps_engine.noise import Randomness
 
 PRIOR_CELLS = 10.0  # all pairs together speak to each like so many of its cells
+LEAST_SHARE = 1e-12  # of a cell in which others imply nobody
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,22 @@ class _Known:
         return self.said[subset].value - self.total * interaction(even)
 
 
-def estimate(structure: Structure, noisy: list[np.ndarray], measurement: int, randomness: Randomness | None) -> Estimate:
-    """Of one measurement; with randomness a draw of what it leaves open."""
+def estimate(
+    structure: Structure,
+    noisy: list[np.ndarray],
+    measurement: int,
+    randomness: Randomness | None,
+    implied: Mapping[Table, np.ndarray] = MappingProxyType({}),
+) -> Estimate:
+    """Of one measurement; with randomness a draw of what it leaves open. Pairs are shrunk towards independence, or towards
+    what others imply of them.
+    """
     said = evidence(structure, noisy, measurement)
     total = _total(structure, measurement, randomness)
     fine = [_margin(structure, said, j, total, randomness) for j in range(len(structure.sizes))]
     coarse = [np.bincount(group, weights=shares) for group, shares in zip(structure.group, fine, strict=True)]
     known = _Known(structure, said, total, coarse)
-    pairs, variances = _pairs(known, randomness)
+    pairs, variances = _pairs(known, implied) if randomness is None else _drawn_pairs(known, randomness)
     shares = dict(pairs)
     for which in sorted(range(len(noisy)), key=lambda i: len(structure.tables[i])):
         if (of := structure.tables[which]) not in pairs:
@@ -153,27 +163,53 @@ def _margin(
     return shares
 
 
-def _pairs(known: _Known, randomness: Randomness | None) -> tuple[dict[Table, np.ndarray], dict[Table, np.ndarray]]:
-    """Of every pair that was measured its shares, and the variance of its counts: nought in a draw, which is to be met."""
-    pairs = [subset for subset in known.said if len(subset) == 2]
-    masks = [_mask(known.structure, pair) for pair in pairs]
-    margins = [[((0,), known.coarse[a]), ((1,), known.coarse[b])] for a, b in pairs]
-    independent = [np.outer(known.coarse[a], known.coarse[b]) for a, b in pairs]
-    even = [raked(table, of, mask) for table, of, mask in zip(independent, margins, masks, strict=True)]
+@dataclass(frozen=True)
+class _Pair:
+    """A pair beside its margins: what rules allow of it, and what it would be if nothing had been measured of it."""
+
+    of: Table
+    margins: list[Margin]
+    mask: np.ndarray | None
+    even: np.ndarray
+
+    def with_(self, added: np.ndarray, total: float) -> np.ndarray:
+        """Shares, where so many rows are added to what is expected."""
+        return raked(self.even + added.reshape(self.even.shape) / total, self.margins, self.mask)
+
+
+def _expected(known: _Known, implied: Mapping[Table, np.ndarray]) -> list[_Pair]:
+    """Every pair that was measured: by independence, or as others imply it."""
+    found = []
+    for a, b in (subset for subset in known.said if len(subset) == 2):
+        margins: list[Margin] = [((0,), known.coarse[a]), ((1,), known.coarse[b])]
+        mask, even = _mask(known.structure, (a, b)), implied.get((a, b))
+        even = np.outer(known.coarse[a], known.coarse[b]) if even is None else even + LEAST_SHARE
+        found.append(_Pair((a, b), margins, mask, raked(even, margins, mask)))
+    return found
+
+
+def _pairs(known: _Known, implied: Mapping[Table, np.ndarray]) -> tuple[dict[Table, np.ndarray], dict[Table, np.ndarray]]:
+    """Of every pair that was measured its shares, and the variance of its counts.
+
+    Means alone would make every pair too weak beside independence: they are stretched. What others imply is not too weak.
+    """
+    pairs = _expected(known, implied)
     if not pairs:
         return {}, {}
-    if randomness is None:
-        found, cells = _interactions(known, pairs, even), [table.size for table in even]
-        ends, of_table = np.cumsum(cells)[:-1], np.repeat(np.arange(len(cells)), cells)
-        values, variances = np.split(found.as_spread(of_table), ends), np.split(found.variance, ends)
-    else:
-        values = [_plausible(known, pair, table, randomness) for pair, table in zip(pairs, even, strict=True)]
-        variances = [np.zeros(table.size) for table in even]
-    shares = [
-        raked(table + value.reshape(table.shape) / known.total, of, mask)
-        for of, table, value, mask in zip(margins, even, values, masks, strict=True)
-    ]
-    return dict(zip(pairs, shares, strict=True)), dict(zip(pairs, variances, strict=True))
+    found, cells = _interactions(known, pairs), [pair.even.size for pair in pairs]
+    ends, of_table = np.cumsum(cells)[:-1], np.repeat(np.arange(len(cells)), cells)
+    means, stretched, variances = (np.split(each, ends) for each in (found.mean, found.as_spread(of_table), found.variance))
+    added = [mean if pair.of in implied else wide for pair, mean, wide in zip(pairs, means, stretched, strict=True)]
+    shares = {pair.of: pair.with_(value, known.total) for pair, value in zip(pairs, added, strict=True)}
+    return shares, {pair.of: variance for pair, variance in zip(pairs, variances, strict=True)}
+
+
+def _drawn_pairs(known: _Known, randomness: Randomness) -> tuple[dict[Table, np.ndarray], dict[Table, np.ndarray]]:
+    """What every pair may be, and no variance: a draw is to be met."""
+    pairs = _expected(known, {})
+    values = [_plausible(known, pair.of, pair.even, randomness) for pair in pairs]
+    shares = {pair.of: pair.with_(value, known.total) for pair, value in zip(pairs, values, strict=True)}
+    return shares, {pair.of: np.zeros(pair.even.size) for pair in pairs}
 
 
 def _plausible(known: _Known, pair: Table, even: np.ndarray, randomness: Randomness) -> np.ndarray:
@@ -219,10 +255,10 @@ def _larger(
     return raked(even + added / known.total, margins, mask), np.full(even.size, left)
 
 
-def _interactions(known: _Known, pairs: Sequence[Table], even: list[np.ndarray]) -> Shrunk:
-    """Posterior of what each pair adds to independence under the rules."""
+def _interactions(known: _Known, pairs: Sequence[_Pair]) -> Shrunk:
+    """Posterior of what each pair adds to what is expected of it."""
     values, variances, sizes, freedom = [], [], [], []
-    for (a, b), table in zip(pairs, even, strict=True):
+    for (a, b), table in ((pair.of, pair.even) for pair in pairs):
         values.append(known.excess((a, b), table).ravel())
         spread = np.outer(known.coarse[a] * (1 - known.coarse[a]), known.coarse[b] * (1 - known.coarse[b]))
         sizes.append(known.total * np.sqrt(spread + 1e-12).ravel())

@@ -90,10 +90,15 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
     return Outline(
         layers=tuple(_layers(domain, draws, allowance)),
         draws=tuple(draws),
-        memory_bytes=2**28 + base_size(min(rows, BLOCK)) * len(domain.sizes) * BYTES_PER_VALUE,
+        memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes)),
         seconds=_seconds(rows, len(domain.sizes), number, method.sets.count),
         election=_election(divided, allowance, len(set(candidates(domain)).difference(declared))),
     )
+
+
+def bytes_of(rows: int, attributes: int) -> int:
+    """What so many rows take while they are made, held at once with their base."""
+    return 2**28 + base_size(rows) * attributes * BYTES_PER_VALUE
 
 
 def _seconds(rows: int, attributes: int, tables: int, sets: int) -> float:

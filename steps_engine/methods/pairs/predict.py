@@ -1,7 +1,7 @@
 """How pairs would do under `auto`, predicted from public inputs.
 
-The two-way distance that its plan expects, and what three or more attributes have in common beyond their pairs, which is not
-measured.
+The two-way distance that its plan expects, and a three-way distance of that and of what chance puts beyond pairs, as far as it
+is not measured.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import allowance_of
 from steps_engine.cube import MOST_DIMENSIONS
 from steps_engine.methods.pairs.division import candidates, division
+from steps_engine.methods.pairs.plan import paying
 from steps_engine.methods.pairs.spec import PairsSpec
-from steps_engine.methods.protocol import Candidate
+from steps_engine.methods.pairs.triples import distances
+from steps_engine.methods.protocol import Candidate, of_small_margins
 from steps_engine.scores import MOST_ROWS
-
-BEYOND = 0.018  # the part of the rows that this moves in a small margin, times the attributes: the more, the less it is
 
 
 def candidate(release: Release) -> Candidate | None:
@@ -27,6 +27,9 @@ def candidate(release: Release) -> Candidate | None:
         return Candidate(spec, 1.0, f"{possible:,} pairs are more than can be measured together")
     if (domain.expected_units or 0) > MOST_ROWS:
         return Candidate(spec, 1.0, "more rows than its elections are exact for")
-    divided = division(domain, allowance_of(release.asking(spec)), None)
+    allowance = allowance_of(release.asking(spec))
+    divided = division(domain, allowance, None)
+    third = paying(domain, allowance, divided, None, ())
     what = f"{divided.elected} elected pairs" if divided.elected else f"all {possible} pairs"
-    return Candidate(spec, float(f"{min(divided.error + BEYOND / len(domain.sizes), 1.0):.3g}"), f"noise of margins and {what}")
+    what += f" and {len(third.tables)} triples" if third.tables else ""
+    return Candidate(spec, of_small_margins(*distances(domain, allowance, divided, third)), f"noise of margins and {what}")

@@ -19,7 +19,8 @@ from steps_engine.domain.encoding import decode
 from steps_engine.inference.reweighting import fitted, tables_of
 from steps_engine.methods.blocks import Block, in_blocks, stream_of
 from steps_engine.methods.cascade.synthesize import leading_key
-from steps_engine.methods.pairs.estimate import Estimate, estimate
+from steps_engine.methods.pairs.estimate import Estimate
+from steps_engine.methods.pairs.implied import estimated
 from steps_engine.methods.pairs.structure import Structure
 from steps_engine.methods.pairs.synthesize import (
     base_rows,
@@ -40,8 +41,7 @@ SWEPT = BEGUN + AGAIN + sum(BACK)
 def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> list[Block]:
     """The records of one set (1…m), block by block: the estimate is made once, and every block agrees with all of it."""
     plan, domain = structure.margins.plan, structure.margins.domain
-    split = plan.budget == "split"
-    found = estimate(structure, noisy, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
+    found = estimated(structure, noisy, which_set, randomness)
     rows = round(found.total) if plan.total == "estimated" else int(structure.margins.total[0])
     of_block = ends_of_blocks(rows)[1]
     shared = InCommon(structure, found, stream_of(randomness), of_block) if of_block < rows else None

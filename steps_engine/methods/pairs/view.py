@@ -70,9 +70,11 @@ def _said(draw: Draw) -> str:
         return " × ".join(draw.tables[0]) or "number of rows"
     if draw.layer == 0:
         margins = sum(map(bool, draw.tables))
-        return f"{margins} margins of two categories" + (", with the number of rows" if margins < len(draw.tables) else "")
+        counted = f"{margins} margin{'s' * (margins != 1)} of two categories"
+        return counted + (", with the number of rows" if margins < len(draw.tables) else "")
     shared = set.intersection(*map(set, draw.tables))
-    return f"{len(draw.tables)} pairs" + (f" with {' × '.join(sorted(shared))}" if shared else " of two categories")
+    pairs = len(draw.tables)
+    return f"{pairs} pair{'s' * (pairs != 1)}" + (f" with {' × '.join(sorted(shared))}" if shared else " of two categories")
 
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:

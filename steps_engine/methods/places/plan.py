@@ -24,6 +24,7 @@ from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
 from steps_engine.inference.place_tables import BY, Of, names_of, sizes_of, tree_name
 from steps_engine.methods.pairs.division import ASSUMED_ROWS
+from steps_engine.methods.pairs.plan import bytes_of
 from steps_engine.methods.pairs.plan import outline as outline_of_pairs
 from steps_engine.methods.pairs.synthesize import base_size
 from steps_engine.methods.places.asked import nation_release, wanted_levels
@@ -48,13 +49,14 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         first = [draw for draw in own if draw.set == allowance.served[0]]
         layers += _layers(places, of, first, allowance, len(nation.layers) + len(layers))
         draws += own
-    rows = base_size(min(release.domain.expected_units or ASSUMED_ROWS, LARGEST_SET))
+    expected = min(release.domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
+    rows, columns = base_size(expected), len(release.domain.sizes) + places.finest - 1  # coarser levels are columns too
     cells = sum(layer.nodes for layer in layers) * len(allowance.served)
     seconds = rows * len(divided.tables) * SECONDS_PER_ROW_AND_TABLE + cells * SECONDS_PER_CELL
     return Outline(
         layers=(*(each.model_copy(update={"share": each.share * divided.nation}) for each in nation.layers), *layers),
         draws=(*nation.draws, *draws),
-        memory_bytes=nation.memory_bytes + cells * BYTES_PER_CELL,
+        memory_bytes=bytes_of(expected, columns) + cells * BYTES_PER_CELL,  # a set is not made in blocks
         seconds=round(nation.seconds + seconds * release.spec.method.sets.count, 1),
         election=election and election.model_copy(update={"share": election.share * divided.nation}),
     )

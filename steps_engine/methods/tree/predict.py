@@ -1,21 +1,14 @@
-"""How a flat table and a tree would do under `auto`, predicted from public inputs.
-
-flat  Positive noise amounts to r = ½·cells·E|noise|/rows. Cut at 0 and scaled, its odds against the records would be r : 1;
-      projection takes from small counts first and leaves a quarter. By chance half of these rows suit a small margin.
-tree  The same for each layer, with its error after least squares. But a family never misplaces more rows than it holds,
-      and in a sparse table most hold few: the noise of the leaves counts as r/∛(1 + 20·cells/rows).
-"""
+"""How a flat table and a tree would do under `auto`, predicted from public inputs: as they do on a table that is made up."""
 
 from __future__ import annotations
-
-import math
 
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import noise_of
-from steps_engine.accounting.plans import allowance_of
+from steps_engine.accounting.plans import Outline, allowance_of
 from steps_engine.domain.cells import Space
-from steps_engine.methods.protocol import Candidate
+from steps_engine.methods.protocol import Candidate, of_small_margins
+from steps_engine.methods.tree.made_up import Layers, distances
 from steps_engine.methods.tree.plan import MOST_BYTES, bytes_of, outline
 from steps_engine.methods.tree.spec import Division, FlatSpec, LayeredSpec, TreeSpec, least_error
 
@@ -39,16 +32,19 @@ def _predicted(release: Release, spec: LayeredSpec) -> Candidate:
     if rows is None or bytes_of(release.domain.all_cells, spec.sets.count) > MOST_BYTES:
         return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{cells:,} cells do not fit")
     asked = release.asking(spec)
-    made = outline(asked, allowance_of(asked), None)
-    *above, leaves = made.layers
-    last = next(d for d in made.draws if (d.kind, d.layer, d.nodes) == ("count", leaves.layer, "leaves"))
-    noise = cells * noise_of(last).mean_size
-    if above:
-        noise /= math.cbrt(1 + 20 * cells / rows)
-        noise += sum(layer.nodes * layer.expected_error * math.sqrt(2 / math.pi) for layer in above)
-    odds = noise / (2 * rows) / 4
-    why = f"noise on {cells:,} cells" + (f" below {above[-1].nodes:,} nodes" if above else "")
-    return Candidate(spec, float(f"{odds / (1 + odds) / 2:.3g}"), why)
+    layers = _layers(release.domain, outline(asked, allowance_of(asked), None))
+    error = distances(layers, rows / cells, release.spec.privacy.total != "estimated")
+    *above, _ = layers.nodes()
+    why = f"noise on {cells:,} cells" + (f" below {above[-1]:,} nodes" if above else "")
+    return Candidate(spec, of_small_margins(*error), why)
+
+
+def _layers(domain: Domain, made: Outline) -> Layers:
+    """What a plan measures, as far as a made-up table without rules has it."""
+    sizes = dict(zip(domain.names, domain.sizes, strict=True))
+    kinds = {(draw.layer, draw.nodes): noise_of(draw) for draw in reversed(made.draws) if draw.kind == "count"}
+    noises = (kinds.get((layer.layer, "inner")) or kinds[layer.layer, "leaves"] for layer in made.layers)
+    return Layers(tuple(tuple(sizes[name] for name in layer.attributes or ()) for layer in made.layers), tuple(noises))
 
 
 def top_layer(domain: Domain) -> tuple[tuple[str, ...], ...]:

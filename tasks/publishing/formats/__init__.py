@@ -12,7 +12,8 @@ from typing import IO
 
 import pyarrow as pa
 
-from schemas.errors import SpecError
+from schemas.errors import KeyRefused
+from schemas.nearest import meant
 from schemas.registry import Registry
 from tasks.tables_on_disk import Stored
 
@@ -47,12 +48,12 @@ class BundleFormat:
 FORMATS = Registry(__name__, BundleFormat)
 
 
-def must_be_known(names: Iterable[str], where: str) -> None:
+def must_be_known(names: Iterable[str]) -> None:
     """Refuses a format that is not here, before anything is planned or paid for."""
     known = [each.name for each in FORMATS.entries()]
     for name in names:
         if name not in known:
-            raise SpecError(f"{where}: formats names {name!r}; known are {', '.join(known)}.")
+            raise KeyRefused(f"formats names {name!r}; {meant(name, known, 'known are')}", "formats")
 
 
 def formats_among(files: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import SpecError, StepsError
+from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
+from schemas.spec.release import Release
 from steps_engine.accounting import plans
 from steps_engine.accounting.composition import composition_of, ways_of
 from steps_engine.accounting.plans import allowance_of, plan_of
@@ -18,6 +20,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_named, method_of
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
+from tests.steps_engine.methods.households import small
 from tests.steps_engine.shapes import counted, domain, release
 
 OPTIONS = {
@@ -125,6 +128,26 @@ def test_auto_and_stopping_trees_plan_and_run_at_a_huge_epsilon():
     assert make_plan(release(SHAPE, method_spec(), "2000")).considered
     stopping = method_spec("tree", elect={"layers": 2, "utility": "uneven", "stop": True})
     assert run(release(SHAPE, stopping, "2000"), counted(SHAPE, 500), SeededRandomness(1)).records[0].num_rows == 500
+
+
+PLACE = {"name": "t", "kind": "categorical", "geography": {"levels": ("r", "t"), "table": (("r0", "t0"), ("r0", "t1"))}}
+
+
+def of_places(rows: int) -> Release:
+    attributes = ({"name": "x", "kind": "integer", "bounds": (0, 2)}, PLACE)
+    known = {"name": "d", "population": "p", "expected_rows": rows, "attributes": attributes}
+    return release(Domain.model_validate(known), method_spec("places"))
+
+
+def of_households(rows: int) -> Release:
+    return small.release(small.domain(expected_rows=3 * rows).model_copy(update={"expected_rows": rows}))
+
+
+@pytest.mark.parametrize("asked_of", [of_places, of_households])
+def test_memory_is_told_of_sets_that_are_held_whole(asked_of):
+    """Rows of places and linked tables are not made in blocks, as those of pairs are."""
+    few, many = (make_plan(asked_of(rows)).memory_bytes for rows in (10**7, 2 * 10**8))
+    assert many > few + 4 * 10**9
 
 
 def test_estimates_grow_with_rows_and_attributes():

@@ -86,8 +86,12 @@ def test_with_weights_both_multiply_and_rounding_does_not():
     plan = planned(effect)
     assert plan.inflation == plan.weight.inflation == effect.weighing.inflation and effect.inflation == 8.5
     assert combining_of(plan).endswith(
-        "W is 8.5 times what the rows say, the most that the weights and 5 rows of one person allow"
+        "W is 8.5 times what the rows say, what the weights and 5 rows of one person make of it by the survey's design effect"
     )
+    assert "by the survey's design effect about 8.5 times" in " ".join(notes(plan, 100, 100, 5, False))
+    bound = planned(rows_of_persons(weight=WEIGHT))
+    assert combining_of(bound).endswith("the most that the weights and 5 rows of one person allow")
+    assert "up to 16 times" in " ".join(notes(bound, 100, 100, 5, False))
 
 
 def test_everything_that_combines_says_it_and_one_row_per_person_says_nothing():

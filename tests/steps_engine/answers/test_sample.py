@@ -10,6 +10,7 @@ from schemas.errors import SpecError
 from steps_engine.answers import sample
 from steps_engine.answers.sample import Sampling
 from steps_engine.domain.cells import Space
+from steps_engine.domain.counting import Counts
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
@@ -89,6 +90,15 @@ def test_a_tree_says_that_no_row_of_its_table_fulfils_a_condition():
     made = run(release, some_counts(POLL, 2000), SeededRandomness(3))
     with pytest.raises(SpecError, match="nothing fulfils the condition in set 1"):
         records(sampling(made, {1: (0,), 0: (1,)}), 10)
+
+
+def test_a_set_without_rows_is_not_told_of_a_condition_that_nobody_asked():
+    nobody = Counts(np.zeros((0, len(POLL.sizes)), dtype=np.int32), np.zeros(0, dtype=np.int64))
+    asked = a_release(POLL, {"decomposition": "flat", "sets": {"count": 1}}, epsilon="1000")
+    made = run(asked, nobody, SeededRandomness(1))
+    assert made.records[0].num_rows == 0
+    with pytest.raises(SpecError, match="set 1 of the release has no row at all"):
+        list(Sampling(POLL, made.plan, made.tables, {}, 0).blocks(1, 5))
 
 
 @pytest.mark.parametrize("name", ["tree", "pairs", "cascade"])

@@ -45,8 +45,8 @@ ROWS = {
     "privbayes/split/rho": "b7d7876ffbff 1f5c403d6e18",
     "privbayes/shared/eps": "88360a4eaaf3 1cf66951e759",
     "privbayes/shared/rho": "ae9db60ee690 2dbf4daaa926",
-    "pairs/split/eps": "ca92048ac1cd 4194d9d9e596",
-    "pairs/split/rho": "d54d9df0a7f1 98b393a2860f",
+    "pairs/split/eps": "820f0ff993d8 bb84c01c2a7f",
+    "pairs/split/rho": "91bf27489bf6 5ab5e48d9f6e",
     "pairs/shared/eps": "45a5ac08b3f6 74194579a841",
     "pairs/shared/rho": "d8e470c1145c 6d133a0a5902",
 }

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from schemas.spec.method import method_spec
 from schemas.spec.release import ReleaseSpec
+from steps_engine.accounting.plans import allowance_of
+from steps_engine.domain.counting import count_codes
+from steps_engine.domain.encoding import encode
+from steps_engine.domain.frequencies import zipf
+from steps_engine.domain.nodes import Layer
+from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.measures.margins import margins
+from steps_engine.inference.rounding import project
 from steps_engine.laws import mean_size
 from steps_engine.methods.choosing import candidates
+from steps_engine.methods.pairs.division import division
+from steps_engine.methods.pairs.plan import paying
+from steps_engine.methods.pairs.triples import Triples, by_chance, distances, three_way
 from steps_engine.methods.planning import make_plan
+from steps_engine.methods.run_in_memory import run
+from steps_engine.methods.tree.made_up import projected
 from steps_engine.methods.tree.predict import top_layer, tree_candidate
 from steps_engine.noise import SeededRandomness, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
@@ -26,11 +41,13 @@ def predicted(spec) -> dict[str, float]:
     return {each.spec.decomposition: each.predicted_error for each in candidates(spec)}
 
 
-FEW = (9, 16, 15, 2, 2)
+FEW, LAYERED = (9, 16, 15, 2, 2), (3, 3, 4, 4, 50)
 TAKEN = {
     "few cells": (asked(2, 2, 5, 6, epsilon="0.2"), "flat"),
     "many cells, little budget": (asked(*[2] * 15, 14), "pairs"),
-    "few attributes, enough budget": (asked(*FEW, rows=48_842), "tree"),
+    "few attributes, enough budget": (asked(*LAYERED, rows=20_000), "tree"),
+    "few attributes, more budget": (asked(*FEW, rows=50_000, epsilon="2.718"), "flat"),
+    "few rows in a sparse table": (asked(5, 6, 4, 6, 6, 2, rows=6_000, epsilon="2.718"), "flat"),
     "many cells, more budget than noise": (asked(*[2] * 15, 14, epsilon="15"), "flat"),
     "more cells than can be held": (asked(*[100] * 12, epsilon="20"), "cascade"),
     "unknown rows": (asked(2, 3, rows=None), "pairs"),
@@ -47,9 +64,11 @@ def test_what_is_predicted_to_be_best_is_taken(spec, best):
 
 
 PAID = {
-    "few cells": (asked(2, 2, 5, 6, epsilon="0.2", delta="1e-9"), "flat"),
+    "few cells": (asked(2, 2, 5, 6, epsilon="0.2", delta="1e-9"), "pairs"),
+    "few cells, more budget": (asked(3, 2, 2, 2, rows=1_000, epsilon="7.389", delta="1e-9"), "flat"),
     "many cells, little budget": (asked(*[2] * 15, 14, delta="1e-9"), "pairs"),
-    "few attributes, enough budget": (asked(*FEW, rows=48_842, epsilon="7.389", delta="1e-9"), "tree"),
+    "few attributes, enough budget": (asked(2, 2, 2, 60, rows=200_000, delta="1e-9"), "tree"),
+    "few attributes whose triples are measured": (asked(*FEW, rows=50_000, epsilon="7.389", delta="1e-9"), "pairs"),
     "more cells than can be held": (asked(*[100] * 12, epsilon="20", delta="1e-9"), "pairs"),
     "unknown rows": (asked(2, 3, rows=None, delta="1e-9"), "pairs"),
 }
@@ -70,7 +89,7 @@ def test_many_draws_gain_from_zcdp_and_a_single_one_does_not():
 
 
 def test_what_is_taken_is_what_asking_for_it_by_name_gives():
-    spec = asked(*FEW, rows=48_842)
+    spec = asked(*LAYERED, rows=20_000)
     by_name = make_plan(spec.asking(tree_candidate(spec).spec))
     taken = make_plan(spec)
     assert taken.draws == by_name.draws and taken.layers == by_name.layers and len(taken.considered) == 4
@@ -93,6 +112,50 @@ def test_what_analyses_need_is_measured_by_what_is_taken(analysis):
     spec = ReleaseSpec.model_validate({**dict(usual.spec), "analyses": (analysis,)})
     plan = make_plan(usual.model_copy(update={"spec": spec}))
     assert plan.decomposition == "pairs" and all(each.measured for each in plan.analyses)
+
+
+@pytest.mark.parametrize("epsilon, delta", [("0.3", None), ("2", None), ("2", "1e-9")])
+@pytest.mark.parametrize("name", ["flat", "tree"])
+def test_a_table_as_plain_as_the_made_up_one_errs_as_predicted(name, epsilon, delta):
+    sizes, rows, rng = (3, 4, 5, 6), 5_000, np.random.default_rng(1)
+    spec = asked(*sizes, rows=rows, epsilon=epsilon, delta=delta)
+    plainest = np.stack([rng.choice(size, rows, p=zipf(size)) for size in sizes], axis=1)
+    original, taken = (
+        Coded(spec.domain.names, sizes, plainest),
+        next(c for c in candidates(spec) if c.spec.decomposition == name),
+    )
+    found = []
+    for seed in range(5):
+        made = run(spec.asking(taken.spec), count_codes(plainest), SeededRandomness(seed)).frames[0]
+        coded = [Coded(original.names, sizes, encode(made, spec.domain).astype(np.int64))]
+        found.append(math.sqrt(margins(original, coded, 2).mean * margins(original, coded, 3).mean))
+    assert taken.predicted_error == pytest.approx(np.mean(found), rel=0.25)
+
+
+def test_what_is_made_up_is_projected_as_a_release_is():
+    values, totals = np.random.default_rng(3).normal(1, 3, (40, 7)), np.arange(40) % 9
+    layer = Layer(np.repeat(np.arange(40), 7), np.zeros(280, dtype=np.int32), np.tile(np.arange(7), 40), np.arange(280))
+    kept, above, _ = project(layer, values.ravel(), totals)
+    expected = np.zeros(280)
+    expected[kept] = above
+    assert np.allclose(projected(values, totals), expected.reshape(40, 7), atol=1e-9)
+
+
+def test_a_table_too_large_to_make_up_stands_for_itself_by_fewer_attributes():
+    (flat,) = (each for each in candidates(asked(*[2] * 22, rows=100_000, epsilon="3")) if each.spec.decomposition == "flat")
+    (fits,) = (each for each in candidates(asked(*[2] * 20, rows=25_000, epsilon="3")) if each.spec.decomposition == "flat")
+    assert flat.predicted_error == pytest.approx(fits.predicted_error, rel=0.05)
+
+
+def test_pairs_is_predicted_to_err_by_what_chance_puts_beyond_pairs_and_by_less_where_triples_are_measured():
+    two, three, rows = 0.001, 0.4 * math.sqrt(8 * 15 * 14 / 10**5), 10**5
+    assert three_way(two, by_chance(domain(9, 16, 15, expected_rows=rows), (9, 16, 15))) == pytest.approx(three, rel=0.01)
+    spec = asked(*FEW, rows=50_000, epsilon="7.389", delta="1e-9")
+    allowance = allowance_of(spec.asking(method_spec("pairs")))
+    divided = division(spec.domain, allowance, None)
+    third = paying(spec.domain, allowance, divided, None, ())
+    measured, left = (distances(spec.domain, allowance, divided, found) for found in (third, Triples()))
+    assert third.tables and measured[1] < left[1] / 2 and measured[0] > left[0]
 
 
 def test_the_tree_s_top_layer_has_at_most_as_many_nodes_as_families_have_cells():

@@ -115,3 +115,11 @@ def test_the_page_of_analyses_opens_on_a_phone_without_complaint(asked):
         assert len(driver.find_elements("css selector", "details.card[open]")) == len(ASKED)
     finally:
         driver.quit()
+
+
+@pytest.mark.whole
+def test_draws_of_no_tree_are_told_without_its_root(asked, unmeasured):
+    pairs, cascade = (_Page((folder_of(made) / "index.html").read_text()).text for made in (asked, unmeasured))
+    assert "The draws below make ρ = 0.1, exactly." in pairs and "root to a leaf" not in pairs
+    assert "On the way from the root to a leaf" in cascade and "The draws below make" not in cascade
+    assert "measured, with 95\xa0% intervals" in pairs or "measured, with 95 % intervals" in pairs

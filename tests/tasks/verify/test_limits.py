@@ -129,6 +129,7 @@ def test_the_command_says_what_it_looked_at_so_that_a_replayed_bundle_is_seen(gi
 def test_without_a_key_the_last_line_says_that_the_signer_is_not_established(given_copy):
     code, lines = said_of(given_copy)
     assert code == 0 and lines[-1] == "who signed is not established: give the publisher's --key"
+    assert sum("not established" in line for line in lines) == 1, "said once"
 
 
 def test_under_a_wrong_signature_nothing_of_the_bundle_is_repeated(given, given_copy):

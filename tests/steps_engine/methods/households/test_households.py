@@ -80,7 +80,7 @@ def test_no_member_breaks_a_rule_of_its_household(of, made):
 def test_a_household_that_could_have_no_such_member_has_none(of):
     """A head of grade 1 leaves a child the lowest; a head of the lowest grade could have none, and there is a rule of it."""
     said = [rule.words for rule in of.rules]
-    assert "never n_child = 1 or 2 or 3 with reference_grade = from 0 and below 1" in said
+    assert "never n_child = 1 or 2 or 3 with reference_grade from 0 and below 1" in said
     assert "never reference_grade = 0" in said
 
 

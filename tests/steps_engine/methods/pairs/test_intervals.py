@@ -12,7 +12,7 @@ from steps_engine.domain.counting import count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.evaluation.regression import Model, fit
-from steps_engine.methods.pairs import synthesize
+from steps_engine.methods.pairs import implied
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
 from tests.steps_engine.shapes import release
@@ -64,6 +64,6 @@ def test_intervals_of_a_regression_hold_the_truth_about_as_often_as_they_say(eps
 @pytest.mark.whole
 def test_sets_that_are_all_the_estimate_would_hide_the_noise(monkeypatch):
     """The control: the same measurement, but every set made from its estimate in place of a draw."""
-    estimate = synthesize.estimate
-    monkeypatch.setattr(synthesize, "estimate", lambda *of: estimate(*of[:3], None))
+    estimate = implied.estimate
+    monkeypatch.setattr(implied, "estimate", lambda *of: estimate(*of[:3], None))
     assert covered("0.25") < 0.8

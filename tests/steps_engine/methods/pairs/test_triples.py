@@ -16,7 +16,7 @@ from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of
 from steps_engine.inference.reweighting import tables_of
 from steps_engine.methods.pairs import synthesize
-from steps_engine.methods.pairs.triples import _by_chance
+from steps_engine.methods.pairs.triples import by_chance
 from steps_engine.methods.planning import make_plan, plan_with_analyses
 from steps_engine.methods.registry import method_of
 from tests.steps_engine.methods.pairs.test_synthesize import made
@@ -94,7 +94,7 @@ def test_what_chance_puts_into_triples_is_the_mean_over_all_of_them():
     of, sizes = domain(2, 3, 5, 2, expected_rows=10_000), [2, 3, 5, 2]
     triples = [(2, 3, 5), (2, 3, 2), (2, 5, 2), (3, 5, 2)]
     one_by_one = [0.4 * np.sqrt(np.prod([size - 1 for size in triple]) / 10_000) for triple in triples]
-    assert _by_chance(of, sizes) == pytest.approx(np.mean(one_by_one))
+    assert by_chance(of, sizes) == pytest.approx(np.mean(one_by_one))
 
 
 def test_weighted_tables_are_those_counted_one_by_one():

@@ -209,6 +209,14 @@ REFUSED = {
         lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county", "age")),)),
         "an analysis names county, a level of places, which decomposition: pairs does not measure",
     ),
+    "a level alone, of another method": (
+        lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county",)),)),
+        "an analysis names county, a level of places, which decomposition: pairs does not measure",
+    ),
+    "a level of one place, of another method": (  # of one category there is nothing to tell, and so it seemed measured
+        lambda: asked(_in_one_region(), method="pairs", analyses=(TableAnalysis(table=("region",)),)),
+        "an analysis names region, a level of places, which decomposition: pairs does not measure",
+    ),
     "a level that cannot be known so well": (
         lambda: asked(
             country(), analyses=(TableAnalysis(table=("county", "age"), within=Fraction(1, 300)),), rho=Decimal("1e-5")
@@ -226,6 +234,15 @@ REFUSED = {
 def _flat(of: Domain) -> Domain:
     plain = tuple(each.model_copy(update={"geography": None}) if each.name == "tract" else each for each in of.attributes)
     return of.model_copy(update={"attributes": plain})
+
+
+def _in_one_region() -> Domain:
+    of = country()
+    of_places = of.attributes[1].geography
+    assert of_places is not None
+    table = tuple(("r0", *row[1:]) for row in of_places.table)
+    place = of.attributes[1].model_copy(update={"geography": of_places.model_copy(update={"table": table})})
+    return of.model_copy(update={"attributes": (of.attributes[0], place, *of.attributes[2:])})
 
 
 def _born_somewhere() -> Domain:
@@ -434,6 +451,15 @@ def test_two_attributes_by_place_under_rules_are_checked_shown_and_told(sets):
     less = tuple(draw for draw in found.plan.draws if draw.tree != "tract × age × work")
     told = list(planned_problems(found.plan.model_copy(update={"draws": less}), of))
     assert told == ["analysis 'county × age × work': the table of age, work, county is not measured, and the plan says it is"]
+
+
+def test_two_attributes_by_place_verify_in_whichever_order_the_dataset_has_them():
+    """Draws are named in that order, and it need not be the one of the alphabet."""
+    of = country()
+    turned = of.model_copy(update={"attributes": of.attributes[::-1]})
+    plan = make_plan(asked(turned, analyses=TOGETHER))
+    assert "tract × work × age" in {draw.tree for draw in plan.draws}
+    assert plan.analyses[0].measured and list(planned_problems(plan, turned)) == []
 
 
 # --- rules that name places, and places that are not known
