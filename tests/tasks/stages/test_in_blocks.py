@@ -197,8 +197,8 @@ def test_workers_that_share_the_blocks_of_a_set_make_the_same_file(released: Rel
 
 def test_a_worker_estimates_once_for_all_parts_of_a_set_that_it_makes(released: Released, monkeypatch):
     planned, *drawn = released.before
-    home, made, estimate = released.unpublished, [], rows_in_blocks.estimate
-    monkeypatch.setattr(rows_in_blocks, "estimate", lambda *asked: made.append(1) or estimate(*asked))
+    home, made, estimated = released.unpublished, [], rows_in_blocks.estimated
+    monkeypatch.setattr(rows_in_blocks, "estimated", lambda *asked: made.append(1) or estimated(*asked))
     monkeypatch.setattr(tasks.stages.synthesize, "_found", lambda *asked: None)
     with room_for_sets(home, released.release, 4, [1, 2]) as room:
         tasks.stages.synthesize._once.cache_clear()
