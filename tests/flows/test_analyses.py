@@ -91,7 +91,7 @@ def test_what_cannot_be_had_is_refused_before_anything_is_read_or_charged(small:
     assert open_ledger(home).account("small-people").charged == 0
     assert [entry.kind for entry in open_ledger(home).entries()] == ["grant"]
     said = steps("plan", small.release)
-    assert said.code == 2 and f"{small.release}: " in said.err and "would do" in said.err
+    assert said.code == 2 and f"{small.release}, line 8: " in said.err and "would do" in said.err
 
 
 def test_the_budget_that_would_do_does(small: Small, steps):
