@@ -45,11 +45,8 @@ def estimated(structure: Structure, noisy: list[np.ndarray], which_set: int, ran
 def implied(structure: Structure, noisy: list[np.ndarray], measurement: int, randomness: Randomness) -> dict[Table, np.ndarray]:
     """Shares of the pairs that are quiet beside what louder ones imply of them."""
     structure, noisy = _alone(structure, noisy)
-    found, said, pairs = (
-        estimate(structure, noisy, measurement, None),
-        evidence(structure, noisy, measurement),
-        structure.tables,
-    )
+    found, said = estimate(structure, noisy, measurement, None), evidence(structure, noisy, measurement)
+    pairs = structure.tables
     information = found.information(pairs)
     taken = [pairs[place] for place in spanning_tree(len(structure.sizes), pairs, information)]
     if len(taken) == len(pairs):
