@@ -14,7 +14,7 @@ from steps_engine.domain.blocks import blocks_of, ends_of_blocks, one_way_counts
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.records import codes_of
 from steps_engine.methods.after_noise import Drawn
-from steps_engine.methods.blocks import in_blocks, together
+from steps_engine.methods.blocks import in_blocks, stream_of, together
 from steps_engine.methods.pairs import measure
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_of
@@ -138,3 +138,15 @@ def test_labels_are_looked_up_by_dictionary_as_they_are_by_text(small_blocks):
     assert (codes_of(texts, POLL) == codes_of(records, POLL)).all() and (codes_of(mixed, POLL) == codes_of(records, POLL)).all()
     strange = records.set_column(0, "voted", pa.array(["perhaps"] * len(records)).dictionary_encode())
     assert (codes_of(strange, POLL)[:, 0] == -1).all()
+
+
+def test_a_stream_of_its_own_begins_anew_for_whoever_asks():
+    """So that threads which share what blocks have in common take nothing from each other, and what comes after stays the same."""
+    source, untouched = SeededRandomness(1), SeededRandomness(1)
+    stream = stream_of(source)
+    first, second = (stream().words(4, np.uint64) for _ in range(2))
+    assert (first == second).all()
+    one = stream()  # the control: a stream that was taken from goes on
+    assert (one.words(4, np.uint64) != one.words(4, np.uint64)).any()
+    stream_of(untouched)
+    assert (source.words(4, np.uint64) == untouched.words(4, np.uint64)).all()
