@@ -6,7 +6,7 @@ promised: no hash holds them, and nothing is decided by them but whether a plan 
 
 from __future__ import annotations
 
-from math import comb
+import math
 
 from schemas.spec.domain import Domain
 
@@ -14,6 +14,7 @@ ASSUMED_ROWS = 10**5  # where expected_rows is not public
 START_SECONDS, START_BYTES = 10.0, 2**28  # Prefect and its server, Great Expectations, drawing: whatever the data are
 READ_PER_VALUE, PUBLISHED_PER_VALUE, COMPARED_PER_VALUE, COMPARED_PER_MARGIN = 2.4e-7, 8e-8, 1e-7, 1.25e-8  # seconds
 COMPARED_BYTES = 60  # of a value that is compared
+LEAST_COUNTING, COUNTED_BYTES, WORD = 2**29, 5, 63  # bytes: of any counting, and of a word of a cell's codes; its bits
 MOST_COMPARED = 2 * 10**7  # values of a table: of a larger one the evaluation takes a sample
 MOST_TRIPLES = 1_000  # margins of three attributes that are compared
 
@@ -28,14 +29,28 @@ def seconds_around(domain: Domain, sets: int) -> float:
     (10, 46)
     """
     read, rows, attributes = domain.expected_rows or ASSUMED_ROWS, domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
-    margins = 5 * comb(attributes, 2) + 2 * min(comb(attributes, 3), MOST_TRIPLES)
+    margins = 5 * math.comb(attributes, 2) + 2 * min(math.comb(attributes, 3), MOST_TRIPLES)
     per_row = attributes * COMPARED_PER_VALUE + margins * COMPARED_PER_MARGIN
     compared = min(rows, MOST_COMPARED // attributes) * (sets + 1) * per_row
     return START_SECONDS + attributes * (read * READ_PER_VALUE + rows * sets * PUBLISHED_PER_VALUE) + compared
 
 
+def counting_bytes(domain: Domain) -> int:
+    """What DuckDB may hold while it counts occupied cells; beyond, it spills, but not without a part of them in memory.
+
+    >>> from schemas.spec.domain import Domain
+    >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
+    >>> day = {"name": "day", "kind": "integer", "bounds": (0, 10**9), "bins": 10**5}
+    >>> of = lambda *given: Domain(name="d", population="d", expected_rows=10**9, attributes=given)
+    >>> counting_bytes(of(coin)), counting_bytes(of(coin, day, {**day, "name": "night"}))
+    (536870912, 5000000000)
+    """
+    rows, cells = domain.expected_rows or ASSUMED_ROWS, math.prod(domain.sizes)
+    return max(LEAST_COUNTING, COUNTED_BYTES * math.ceil(cells.bit_length() / WORD) * min(rows, cells))
+
+
 def bytes_around(domain: Domain) -> int:
-    """What the evaluation holds, beside the start: no more than a sample, however many rows there are.
+    """What counting and the evaluation hold, beside the start: the latter a sample, however many rows there are.
 
     >>> from schemas.spec.domain import Domain
     >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
@@ -44,4 +59,6 @@ def bytes_around(domain: Domain) -> int:
     True
     """
     rows, attributes = domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
-    return 2**27 + min(rows * attributes, MOST_COMPARED) * COMPARED_BYTES
+    compared = min(rows * attributes, MOST_COMPARED) * COMPARED_BYTES
+    counting = counting_bytes(domain)
+    return 2**27 + max(compared, counting if counting > LEAST_COUNTING else 0)

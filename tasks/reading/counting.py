@@ -17,6 +17,7 @@ from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import unpacked
+from tasks.reading.locked_down import memory_for
 from tasks.reading.persons_sql import bounded_cells, prepare, whole_units
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks
 
@@ -58,7 +59,7 @@ def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: by
 def _answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes) -> Iterator[pa.Table]:
     """What DuckDB answers about records that were validated, in blocks: if it cannot, they have changed since."""
     try:
-        with connect(source, scratch) as connection:
+        with connect(source, scratch, memory_for(domain)) as connection:
             prepare(connection, domain, key)
             yield from query_in_blocks(connection, sql, BLOCK)
             return
@@ -70,7 +71,7 @@ def _answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes
 def answer(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> pa.Table:
     """What DuckDB answers about records that were validated: if it cannot, they have changed since."""
     try:
-        with connect(source, scratch) as connection:
+        with connect(source, scratch, memory_for(domain)) as connection:
             prepare(connection, domain, key)
             return query(connection, sql)
     except ReadingFailed:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import duckdb
 
-MEMORY = "512MB"
+from schemas.spec.domain import Domain
+from steps_engine.accounting.effort import LEAST_COUNTING, counting_bytes
+
+MEMORY = "512MB"  # more where there is more to count: `memory_for`
 THREADS = 2
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
@@ -17,6 +20,12 @@ LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": False,
     "allow_persistent_secrets": False,
 }
+
+
+def memory_for(domain: Domain) -> dict[str, str]:
+    """What counting a domain's records may hold, where that is more than what reading any source may."""
+    wanted = counting_bytes(domain)
+    return {"memory_limit": f"{wanted}B"} if wanted > LEAST_COUNTING else {}
 
 
 def lock(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:

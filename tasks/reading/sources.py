@@ -9,11 +9,12 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import duckdb
@@ -25,7 +26,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.reading import PLAIN_CSV, Csv
 from tasks.reading.databases import DATABASES, described
 from tasks.reading.formats import FORMATS, Columns, Ends, SourceFormat, Unpack, Unreadable, format_of, titles
-from tasks.reading.locked_down import LOCKED_DOWN, MEMORY, literal, lock
+from tasks.reading.locked_down import LOCKED_DOWN, literal, lock
 from tasks.reading.partitions import as_written, keys_of, partitioned
 from tasks.reading.places import files_at
 from tasks.stores.files import disk_faults
@@ -34,6 +35,7 @@ T = TypeVar("T")
 
 LOCK = ".lock"
 _UNPACKED = "unpacked_records"
+NO_MORE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -178,11 +180,11 @@ def _ends(file: str) -> Ends:
 
 
 @contextmanager
-def connect(source: Source, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(source: Source, scratch: Path, memory: Mapping[str, str] = NO_MORE) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB in memory that may open the source's files and its spill folder: nothing else, no extension, no network."""
     with (
         short_lived(scratch, "spill") as folder,
-        duckdb.connect(":memory:", config=LOCKED_DOWN | {"temp_directory": str(folder)}) as connection,
+        duckdb.connect(":memory:", config={**LOCKED_DOWN, "temp_directory": str(folder), **memory}) as connection,
     ):
         files = source.unpacked(folder)
         lock(connection, files)
@@ -222,7 +224,10 @@ def _answered(ask: Callable[[], T]) -> T:
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         words, is_memory = str(error), isinstance(error, duckdb.OutOfMemoryException | pa.ArrowMemoryError)
     if is_memory or "Out of Memory" in words or "No space left" in words:
-        raise InfrastructureFault(f"reading the source needs more than {MEMORY} of memory and the space left for spilling.")
+        raise InfrastructureFault(
+            "reading the source needs more memory than is set aside for it, or more space for spilling than the disk has. Free "
+            "some space; and if there are far more rows than expected_rows says, correct it: memory is set aside by it."
+        )
     raise ReadingFailed(words)
 
 

@@ -17,6 +17,7 @@ from schemas.supplied import Supplied, load_supplied, suite_of
 from schemas.supplier_suite import supplier_suite
 from tasks.publishing.templates import template
 from tasks.reading.linked import broken, coded, counts_of, links, rule_breaks
+from tasks.reading.locked_down import memory_for
 from tasks.reading.profile import Finding, Profile, contents, structure
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source
 from tasks.reading.supplied import frame_for
@@ -139,7 +140,7 @@ def _looked_at(source: Source, domain: Domain, asked: Path | None, folder: Path)
     if any(outcome.state == "not met" for outcome in judge(domain, profile)):
         return profile, unchecked
     try:
-        with connect(source, folder) as connection:
+        with connect(source, folder, memory_for(domain)) as connection:
             profile |= contents(connection, source, domain)
             frame = frame_for(connection, source, domain, supplied, profile.values[ROWS][0]) if supplied else None
             return profile, judge_supplied(supplied, suite, frame, TOO_MANY)

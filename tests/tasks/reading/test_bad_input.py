@@ -173,6 +173,7 @@ def test_bad_records_stand_on_the_page_and_nowhere_else(name, tmp_path, confiden
 
 
 @pytest.mark.parametrize("name", BAD)
+@pytest.mark.whole
 def test_counting_refuses_what_validation_refuses(name, tmp_path, confidential, capfd):
     write, domain, shown = BAD[name]
     release = make_release(write(tmp_path), domain)
@@ -229,6 +230,7 @@ def test_a_table_without_records_passes_with_a_remark_and_is_counted(name, tmp_p
     assert "Remark" not in (confidential / "validation.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.whole
 def test_empty_values_beyond_the_header_are_passed_over_and_no_others(tmp_path, confidential):
     header, *rows = good_frame().to_csv(index=False).splitlines()
     release = make_release(text("\n".join([header, *rows]))(tmp_path))

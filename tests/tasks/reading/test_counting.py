@@ -244,6 +244,7 @@ def test_a_file_a_folder_a_glob_parquet_and_csv_give_the_same_cells(tmp_path, co
     assert len({fingerprint(counts, make_domain(), b"key") for counts in found}) == 1
 
 
+@pytest.mark.whole
 def test_a_hundred_attributes_need_more_than_one_packed_number_and_are_counted_alike(tmp_path, confidential):
     domain = make_domain([{"name": f"x{j}", "kind": "integer", "bounds": (0, j % 7)} for j in range(100)])
     columns = {f"x{j}": [(i * (j + 3)) % (j % 7 + 1) for i in range(50)] for j in range(100)}

@@ -244,6 +244,7 @@ def test_rows_come_in_batches_and_none_is_lost_between_two(made: Made, confident
     assert {row["n"]: row["often"] for row in found.to_pylist()} == {None: 334, 1: 333, 2: 333}
 
 
+@pytest.mark.whole
 def test_an_unfit_record_fails_validation_and_is_told_on_the_confidential_page_alone(made: Made, confidential: Path):
     made.run("INSERT INTO people VALUES ('quetzalcoatlus', 18, 0, '1980-01-01')")
     with pytest.raises(DataInvalid) as caught:
@@ -251,6 +252,7 @@ def test_an_unfit_record_fails_validation_and_is_told_on_the_confidential_page_a
     assert "quetzal" not in str(caught.value) and "quetzalcoatlus" in (confidential / "validation.html").read_text()
 
 
+@pytest.mark.whole
 def test_a_query_that_fails_while_it_is_read_quotes_no_record(made: Made, confidential: Path):
     made.run("INSERT INTO people VALUES ('987650', 18, 0, '1980-01-01')")
     broken = {

@@ -64,6 +64,7 @@ def test_every_household_and_every_other_member_is_counted_once(good, tmp_path, 
     assert not pairs.to_numpy().any()
 
 
+@pytest.mark.whole
 def test_keys_are_compared_as_numbers_however_they_are_stored(good, tmp_path, confidential):
     """A key that pandas made 1.0, since another was missing once, is the 1 of the other file; -0.0 is 0.0."""
     household, person = good
@@ -89,6 +90,7 @@ def test_a_household_that_stands_twice_as_nought_and_less_than_nought_is_refused
         count_linked(release.sources, release.domain, confidential)
 
 
+@pytest.mark.whole
 def test_good_tables_are_valid(good, tmp_path, confidential):
     release = written(tmp_path, good)
     assert not look_at_release(release).problems
@@ -103,6 +105,7 @@ def expecting(most: int, column: str | None = None, severity: str = "critical") 
     return json.dumps({"expectations": [{"type": kind, "kwargs": kwargs, "severity": severity}]})
 
 
+@pytest.mark.whole
 def test_a_supplier_expects_something_of_either_table(good, tmp_path, confidential):
     (tmp_path / "h.json").write_text(expecting(60))
     (tmp_path / "p.json").write_text(expecting(99, "age"))
@@ -186,6 +189,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("spoil", [too_large, orphan, in_two, old_child], ids=lambda spoil: spoil.__name__)
+@pytest.mark.whole
 def test_what_does_not_hold_is_met_before_anything_is_charged(spoil, good, tmp_path, confidential):
     release = written(tmp_path, spoil(*good))
     with pytest.raises(DataInvalid, match="data fail validation") as refused:
@@ -195,6 +199,7 @@ def test_what_does_not_hold_is_met_before_anything_is_charged(spoil, good, tmp_p
 
 
 @pytest.mark.parametrize("spoil", [leaderless, two_heads, empty, nameless, two_spouses], ids=lambda spoil: spoil.__name__)
+@pytest.mark.whole
 def test_each_link_that_is_broken_is_told_in_its_own_words(spoil, good, tmp_path, confidential):
     release = written(tmp_path, spoil(*good))
     with coded(release.sources, release.domain, confidential) as connection:
@@ -203,6 +208,7 @@ def test_each_link_that_is_broken_is_told_in_its_own_words(spoil, good, tmp_path
 
 
 @pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
+@pytest.mark.whole
 def test_the_query_that_counts_keeps_every_bound_itself(spoil, good, tmp_path, confidential):
     """Whatever was validated: files may have changed since."""
     release = written(tmp_path, spoil(*good))

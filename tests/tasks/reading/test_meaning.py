@@ -43,6 +43,7 @@ def frame(**changes) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
+@pytest.mark.whole
 def test_records_that_fit_are_validated_and_counted_as_meant(suffix, tmp_path, confidential):
     path = tmp_path / f"records.{suffix}"
     frame().to_parquet(path, index=False) if suffix == "parquet" else frame().to_csv(path, index=False)

@@ -70,6 +70,7 @@ def test_a_part_of_the_folders_is_a_part_of_the_records(tmp_path: Path, domain, 
     assert (found["voted"], found["year"], found["region"]) == ([0, 1], [1, 1], [2, 2])
 
 
+@pytest.mark.whole
 def test_shares_of_workers_add_up_to_the_same(tmp_path: Path, domain):
     from tasks.reading.partial_counts import count_part, room_for_parts
     from tasks.stores.artifacts import Store
@@ -85,6 +86,7 @@ def test_shares_of_workers_add_up_to_the_same(tmp_path: Path, domain):
     assert together == Store(home).read(discretize(home, release)).to_pydict()
 
 
+@pytest.mark.whole
 def test_renamed_keys_and_people_in_folders_are_columns_too(tmp_path: Path, confidential: Path):
     data = write(tmp_path / "data", keys=("year", "region"))
     attributes = ({**ATTRIBUTES[0]}, {**ATTRIBUTES[1], "name": "when"})
@@ -139,6 +141,7 @@ def test_a_folder_of_partitions_beside_other_files_stays_ambiguous(tmp_path: Pat
         open_source(data, domain)
 
 
+@pytest.mark.whole
 def test_many_partitions_are_read_and_too_many_refused(tmp_path: Path, confidential: Path, monkeypatch):
     domain = make_domain(({**ATTRIBUTES[0]}, {"name": "code", "kind": "integer", "bounds": (0, 299)}))
     for number in range(300):

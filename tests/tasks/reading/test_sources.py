@@ -22,6 +22,7 @@ from tasks.reading.formats import csv
 from tasks.reading.formats import parquet as footer
 from tasks.reading.locked_down import literal
 from tasks.reading.sources import connect, open_source, query
+from tests.steps_engine.shapes import domain
 from tests.tasks.reading.records import count_cells, good_frame, make_release
 
 
@@ -248,6 +249,16 @@ def test_a_killed_run_leaves_its_spill_folder_only_until_the_next_one(tmp_path, 
     with connect(open_source(path), confidential):
         assert len(spill_folders(confidential)) == 1
     assert spill_folders(confidential) == []
+
+
+@pytest.mark.parametrize(("rows", "bytes_"), [(10**5, 2**29), (3 * 10**8, 15 * 10**8)])
+def test_more_may_be_held_where_there_is_more_to_count(tmp_path, confidential, rows, bytes_):
+    """3·10⁸ rows of which half are cells of their own do not fit half a GiB, spilled or not."""
+    many = domain(*[100] * 6, expected_rows=rows)
+    with connect(open_source(a_parquet(tmp_path)), confidential, locked_down.memory_for(many)) as connection:
+        said = query(connection, "SELECT current_setting('memory_limit') AS held")["held"][0].as_py()
+    number, unit = said.split()
+    assert float(number) * {"MiB": 2**20, "GiB": 2**30}[unit] == pytest.approx(bytes_, rel=0.1)
 
 
 @pytest.mark.whole
