@@ -58,7 +58,8 @@ class Draw(Frozen):
     layer: int  # of the nodes counted; for an election, of the nodes that are split
     set: int | None  # which synthetic set it serves; None serves all
     tree: str | None = None  # whose tree, where every attribute has one; None: the only tree, or a draw that serves all trees
-    of: Table | tuple[Table, ...] | Literal["elected"] | None = None  # whose interaction is measured, in place of counts
+    # Whose interaction is measured, in place of counts; or that of a pair which was elected, or which noisy numbers chose.
+    of: Table | tuple[Table, ...] | Literal["elected", "again"] | None = None
     rows_of: Literal["person"] | None = None  # of linked tables, whose rows are counted: of other members, or of households
     nodes: Literal["inner", "leaves"]  # a leaf above the last layer spends what is left of its path in one draw
     sensitivity: Rational
@@ -84,7 +85,7 @@ class Draw(Frozen):
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables whose interactions are measured, as far as the plan names them; () is the number of rows."""
-        if self.of is None or self.of == "elected":
+        if self.of is None or isinstance(self.of, str):
             return ()
         return tuple(of for of in self.of if isinstance(of, tuple)) if self.is_joint else (cast(Table, self.of),)
 

@@ -43,7 +43,7 @@ class SystemRandomness:
 
 
 class SeededRandomness:
-    """A repeatable stream, for tests and studies on public data. A seed is a path of whole numbers and words.
+    """A repeatable stream, for public data: tests, studies, what follows the noise. A seed is a path of numbers and words.
 
     >>> SeededRandomness(7).child("tree", 3)
     SeededRandomness((7, 'tree', 3))

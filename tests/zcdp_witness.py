@@ -1,7 +1,7 @@
 """A method's own code on two neighbours, with every draw written down: what it was given on each side, and at which scale.
 
 The mechanisms of the registry stand in for their draws. Elections are held for real on the one side and repeated on the other, so
-that both have one structure; so are margins on which later draws depend. A count's "noise" is the number of its draw, from which published tables tell draw and exact
+that both have one structure; so are margins on which later draws depend, and tables by which some are chosen to be measured again. A count's "noise" is the number of its draw, from which published tables tell draw and exact
 count or contrast apart. Whatever else differs between the two sides would be published without noise, and is an error.
 """
 
@@ -24,7 +24,7 @@ from steps_engine.accounting import mechanisms
 from steps_engine.accounting.mechanisms import COUNTS, ELECTIONS, MAX_NORM
 from steps_engine.domain.counting import Counts
 from steps_engine.methods.pairs import measure
-from steps_engine.methods.pairs.structure import Margins
+from steps_engine.methods.pairs.structure import Margins, Structure, Table
 from steps_engine.methods.registry import method_named
 from steps_engine.noise import Randomness, SeededRandomness
 from tests.zcdp_audit import Count, Election, Evidence, Vector
@@ -50,6 +50,8 @@ class Side:
     repeats: list[np.ndarray] | None = None  # the winners of the other side
     seen: list[Margins] = field(default_factory=list)  # what later draws see of those measured first: the other side's
     margins: list[Margins] = field(default_factory=list)
+    seen_tables: list[tuple[Structure, list[np.ndarray]]] = field(default_factory=list)  # and of tables measured first
+    tables: list[tuple[Structure, list[np.ndarray]]] = field(default_factory=list)
     counts: list[tuple[str, Fraction, int]] = field(default_factory=list)
     ballots: list[Ballot] = field(default_factory=list)
     winners: list[np.ndarray] = field(default_factory=list)
@@ -58,6 +60,11 @@ class Side:
         """Those of this side are kept, and the first side's go on: the outcome that both are compared along."""
         self.margins.append(MEASURED(*arguments))
         return self.seen[0] if self.seen else self.margins[0]
+
+    def chosen(self, structure: Structure, noisy: list[np.ndarray], number: int) -> tuple[Table, ...]:
+        """By the first side's tables: a choice that follows from them alone is the same on both."""
+        self.tables.append((structure, [each.copy() for each in noisy]))
+        return CHOSEN(*(self.seen_tables or self.tables)[0], number)
 
     def number(self, mechanism: str, scale: Fraction, size: int, randomness: Randomness) -> np.ndarray:
         """In place of noise."""
@@ -85,7 +92,7 @@ class Side:
         return self.winners[-1]
 
 
-MEASURED = measure.measure_margins
+MEASURED, CHOSEN = measure.measure_margins, measure.chosen
 ELECTED = {name: mechanism.elect for name, mechanism in ELECTIONS.items()}
 
 
@@ -100,14 +107,14 @@ def witness(side: Side) -> Iterator[None]:
     def electing(name: str):
         return lambda *ballot: side.elect(name, *ballot)
 
-    measure.measure_margins = side.measure_margins
+    measure.measure_margins, measure.chosen = side.measure_margins, side.chosen
     mechanisms.MAX_NORM = replace(MAX_NORM, draw=side.vectors)
     COUNTS.update({name: replace(mechanism, draw=numbering(name)) for name, mechanism in COUNTS.items()})
     ELECTIONS.update({name: replace(mechanism, elect=electing(name)) for name, mechanism in ELECTIONS.items()})
     try:
         yield
     finally:
-        measure.measure_margins = MEASURED
+        measure.measure_margins, measure.chosen = MEASURED, CHOSEN
         mechanisms.MAX_NORM = MAX_NORM
         COUNTS.update(before[0])
         ELECTIONS.update(before[1])
@@ -128,7 +135,7 @@ def met(of: Domain, plan: Plan, one: Counts, other: Counts, seed: int) -> list[M
     for side, counts in zip(sides, (one, other), strict=True):
         with witness(side):
             tables.append(_published(of, plan, counts, SeededRandomness(("witness", seed))))
-        sides[1].repeats, sides[1].seen = sides[0].winners, sides[0].margins
+        sides[1].repeats, sides[1].seen, sides[1].seen_tables = sides[0].winners, sides[0].margins, sides[0].tables
     if not tables[0][0].equals(tables[1][0]):
         raise AssertionError("the structure differs though all elections had the same winners")
     rows = int(one.count.sum() - other.count.sum())
@@ -211,6 +218,6 @@ def _squares(of: Domain, draw: Draw) -> set[int]:
     """Of what a draw may measure, by how much a row changes it in L2, squared: K(K − 1) for each of its axes beyond K = 2."""
     if draw.of is None or draw.mechanism != "discrete_gaussian":
         return {1}
-    tables = list(combinations(of.names, 2)) if draw.of == "elected" else [draw.of]
+    tables = list(combinations(of.names, 2)) if isinstance(draw.of, str) else [draw.of]
     size = dict(zip(of.names, of.sizes, strict=True))
     return {math.prod(size[name] * (size[name] - 1) for name in table if size[name] > 2) for table in tables}

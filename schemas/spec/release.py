@@ -23,7 +23,7 @@ from schemas.spec.yaml import Strict
 
 LINKED = "households"  # the method of linked tables
 PERIOD = re.compile(r"\{(year|quarter|month)\}")
-OF_DRAWS = re.compile(r" × |^person: |^(elected )?pair \d+$")  # what methods call draws and trees
+OF_DRAWS = re.compile(r" × |^person: |^(elected )?pair \d+$|^again \d+$")  # what methods call draws and trees
 
 
 class EvaluationSpec(Strict):

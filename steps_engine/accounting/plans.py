@@ -78,7 +78,7 @@ class Allowance:
         name: str,
         cost: Fraction,
         *,
-        of: tuple[str, ...] | Literal["elected"],
+        of: tuple[str, ...] | Literal["elected", "again"],
         tree: str,
         set_: int | None,
         layer: int = 1,
@@ -250,7 +250,7 @@ def _drawn_scale(draw: Draw, size: dict[str, int]) -> Fraction:
         return draw.scale * (len(draw.tables) + 1)
     if draw.of is None:
         return draw.scale
-    sizes = sorted(size.values())[-2:] if draw.of == "elected" else [size[name] for name in draw.tables[0]]
+    sizes = sorted(size.values())[-2:] if isinstance(draw.of, str) else [size[name] for name in draw.tables[0]]
     return contrast_noise(draw, sizes).scale
 
 

@@ -23,6 +23,7 @@ from schemas.spec.domain import Domain
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Findings
+from steps_engine.methods.pairs.again import choice_problems
 from steps_engine.methods.protocol import Method
 from steps_engine.methods.registry import method_of
 from steps_engine.methods.views import View
@@ -57,6 +58,8 @@ def recompute(
     given |= {stage: _given(files, stage, schema, found, read_table) for stage, schema in linked.items()}
     if any(given[stage] is None for stage in DRAWN):
         return Recomputed({}, "cannot be recomputed: the noisy counts or the tree are missing or broken")
+    if any(draw.of == "again" for draw in plan.draws):
+        found.collect(_file("noisy-counts"), choice_problems, domain, plan, given)
     drawn = Drawn(domain, plan, given["tree"], given["noisy-counts"])
     consistent = found.attempt(_file(CONSISTENT), drawn.correct, method)
     name, same[_file(CONSISTENT)] = _file(CONSISTENT), False

@@ -15,6 +15,7 @@ from schemas.budget import LARGEST, parse_delta, parse_nanos, show_nanos
 
 
 @given(st.integers(1, LARGEST))
+@pytest.mark.whole
 def test_every_amount_reads_as_it_was_written(nanos: int):
     assert parse_nanos(show_nanos(nanos), "rho") == nanos == parse_nanos(Decimal(show_nanos(nanos)))
 

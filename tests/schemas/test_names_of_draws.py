@@ -15,7 +15,7 @@ from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.specs import load_release
 from tests.steps_engine.methods.households import small
 
-REFUSED = ("a × b", "b × c × a", "pair 1", "elected pair 2", "person: a")
+REFUSED = ("a × b", "b × c × a", "pair 1", "elected pair 2", "again 3", "person: a")
 ALLOWED = ("a x b", "a×b", "pair", "pair one", "person", "the pair 1")
 SPEC = {"name": "r", "dataset": "d", "source": "s", "privacy": {"rho": Decimal("0.1"), "delta": Decimal("1e-9")}}
 

@@ -32,6 +32,7 @@ def load(folder: Path, *expectations: Any, **more: Any):
     return load_supplied(path, make_domain())
 
 
+@pytest.mark.whole
 def test_every_type_that_great_expectations_brings_is_run_or_refused_on_purpose():
     gx = silent_gx()
     from great_expectations.expectations.registry import list_registered_expectation_implementations

@@ -95,6 +95,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("broken", BAD)
+@pytest.mark.whole
 def test_a_bad_file_fails_where_it_is_bad(broken: str, suite: dict[str, Any]):
     found = verdicts(suite, pd.DataFrame(GOOD | BAD[broken]))
     assert [name for name, met in found.items() if not met] == [broken.strip()]

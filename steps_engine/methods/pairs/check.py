@@ -17,7 +17,7 @@ from schemas.spec.domain import Domain
 from steps_engine.domain.counting import most_rows
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.pairs.contrasts import tested
-from steps_engine.methods.pairs.structure import Structure, elected_draws, ungrouped
+from steps_engine.methods.pairs.structure import Structure, again_draws, elected_draws, ungrouped
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
 
 
@@ -31,10 +31,10 @@ def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked
     found.collect("tree", structure_problems, structure, tables["tree"])
     found.collect("plan", draw_problems, structure)
     made = "noisy-counts" in tables
-    noisy = found.attempt("noisy-counts", read_noisy, structure, tables["noisy-counts"]) if made else None
-    if noisy is not None and "consistent-counts" in tables:
-        found.collect("consistent-counts", _estimate_problems, structure, noisy, tables)
-    noise = found.tested("noisy-counts", tested, structure, noisy) if noisy is not None else None
+    read = found.attempt("noisy-counts", read_noisy, structure, tables["noisy-counts"]) if made else None
+    if read is not None and "consistent-counts" in tables:
+        found.collect("consistent-counts", _estimate_problems, *read, tables)
+    noise = found.tested("noisy-counts", tested, *read) if read is not None else None
     return Checked(tuple(found.found), ends=_ends(plan), rows=partial(_rows, structure), noise=noise)
 
 
@@ -75,7 +75,8 @@ def draw_problems(structure: Structure) -> Iterator[str]:
     plan, domain, named = structure.margins.plan, structure.margins.domain, structure.margins.draws
     yield from _election_problems(structure)
     yield from _joint_problems(plan, domain)
-    for table, draws in [*named.items(), *((("elected",), draws) for draws in elected_draws(plan))]:
+    unnamed = [*((("elected",), draws) for draws in elected_draws(plan)), *((("again",), draws) for draws in again_draws(plan))]
+    for table, draws in [*named.items(), *unnamed]:
         if sorted(map(str, (draw.set for draw in draws))) != sorted(map(str, plan.served)):
             yield f"{' × '.join(table) or 'the number of rows'} does not have one draw in every measurement"
     if plan.total == "estimated" and () not in named:

@@ -15,6 +15,8 @@ from steps_engine.accounting.mechanisms import CountNoise, contrast_noise
 from steps_engine.inference.noise_test import Contrasts, Groups, NoiseTest, noise_test
 from steps_engine.methods.pairs.structure import Structure
 
+AGAIN = ", again"  # after the name of a table that was measured a second time
+
 
 @dataclass(frozen=True)
 class _Measured:
@@ -35,7 +37,7 @@ def families(structure: Structure, noisy: list[np.ndarray]) -> tuple[list[Groups
     every = list(_measured(structure, noisy))
     centred = structure.margins.centred
     within = _sums(every) if centred else _rows(structure, every)
-    return [within, _between_measurements(every)], [each.name for each in every]
+    return [within, _between_measurements(every), _first_against_second(every)], [each.name for each in every]
 
 
 def _measured(structure: Structure, noisy: list[np.ndarray]) -> Iterator[_Measured]:
@@ -45,8 +47,9 @@ def _measured(structure: Structure, noisy: list[np.ndarray]) -> Iterator[_Measur
     for j, (name, size) in enumerate(zip(domain.names, domain.sizes, strict=True)):
         if size > 1:
             yield _one(name, (size,), margins.contrasts[j], margins.draws[name,][0])
-    for table, values, draws in zip(structure.tables, noisy, structure.draws, strict=True):
-        yield _one(" × ".join(structure.names(table)), structure.shape(table), values, draws[0])
+    for i, (table, values, draws) in enumerate(zip(structure.measured, noisy, structure.draws, strict=True)):
+        name = " × ".join(structure.names(table)) + (AGAIN if i >= len(structure.tables) else "")
+        yield _one(name, structure.shape(table), values, draws[0])
 
 
 def _one(name: str, sizes: tuple[int, ...], values: np.ndarray, draw: Draw) -> _Measured:
@@ -89,4 +92,15 @@ def _between_measurements(every: list[_Measured]) -> Groups:
             found[f"{each.name}, one measurement against another"] = [
                 Contrasts(apart.ravel(), ((each.noise, 2),), (each.name,))
             ]
+    return found
+
+
+def _first_against_second(every: list[_Measured]) -> Groups:
+    """A table that was measured twice: both say the same but for their noise."""
+    named, found = {each.name: each for each in every}, Groups()
+    for second in (each for each in every if each.name.endswith(AGAIN)):
+        first = named[second.name.removesuffix(AGAIN)]
+        if first.noise is not None and second.noise is not None:
+            apart, laws = second.values - first.values, ((first.noise, 1), (second.noise, 1))
+            found[second.name] = [Contrasts(apart.ravel(), laws, (first.name, second.name))]
     return found

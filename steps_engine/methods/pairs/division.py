@@ -207,9 +207,12 @@ def grouped_sizes(domain: Domain, allowance: Allowance, cost: float, declared: I
     ]
 
 
-def left(noise: np.ndarray) -> np.ndarray:
-    """The mean over all pairs of D·x/(D + x): what noise x leaves wrong of a dependence D that falls off from pair to pair."""
-    kept: np.ndarray = noise / DECAY * np.log((STRONGEST + noise) / (noise + STRONGEST * math.exp(-DECAY)))
+def left(noise: np.ndarray, first: float = 0.0, last: float = 1.0) -> np.ndarray:
+    """The integral of D·x/(D + x) over all pairs, or over a part of them, the strongest first: what noise x leaves wrong of a
+    dependence D that falls off from pair to pair.
+    """
+    strong, weak = (STRONGEST * math.exp(-DECAY * place) for place in (first, last))
+    kept: np.ndarray = noise / DECAY * np.log((strong + noise) / (noise + weak))
     return kept
 
 

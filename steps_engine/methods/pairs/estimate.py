@@ -90,7 +90,7 @@ def estimate(
     known = _Known(structure, said, total, coarse)
     pairs, variances = _pairs(known, implied) if randomness is None else _drawn_pairs(known, randomness)
     shares = dict(pairs)
-    for which in sorted(range(len(noisy)), key=lambda i: len(structure.tables[i])):
+    for which in sorted(range(len(structure.tables)), key=lambda i: len(structure.tables[i])):
         if (of := structure.tables[which]) not in pairs:
             find = _counted if is_counted(of, structure.margins.centred) else _larger
             shares[of], variances[of] = find(known, shares, which, noisy[which][measurement], randomness)
@@ -106,7 +106,7 @@ def evidence(structure: Structure, noisy: list[np.ndarray], measurement: int) ->
             size = (margins.domain.sizes[j],)
             variance = contrast_variance(margins.draws[margins.domain.names[j],][0], size)
             ((_, found[(j,)]),) = interactions(contrasts[measurement], size, variance, margins.centred)
-    for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
+    for of, measured, variance in zip(structure.measured, noisy, structure.variances, strict=True):
         for axes, said in interactions(measured[measurement], structure.shape(of), variance, margins.centred):
             subset = tuple(of[k] for k in axes)
             if len(subset) > 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
@@ -125,7 +125,7 @@ def told(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
             for axes, said in interactions(contrasts.mean(axis=0), (size,), variance / m, margins.centred, range(2)):
                 of_table = (j,) * len(axes)
                 found[of_table] = said.joined(found.get(of_table))
-    for of, measured, variance in zip(structure.tables, noisy, structure.variances, strict=True):
+    for of, measured, variance in zip(structure.measured, noisy, structure.variances, strict=True):
         every = range(len(of) + 1)
         for axes, said in interactions(measured.mean(axis=0), structure.shape(of), variance / m, margins.centred, every):
             subset = tuple(of[k] for k in axes)

@@ -7,8 +7,9 @@ leaves them. Post-processing: which pairs these are follows from noisy numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -44,36 +45,72 @@ def estimated(structure: Structure, noisy: list[np.ndarray], which_set: int, ran
 
 def implied(structure: Structure, noisy: list[np.ndarray], measurement: int, randomness: Randomness) -> dict[Table, np.ndarray]:
     """Shares of the pairs that are quiet beside what louder ones imply of them."""
+    for model in models(structure, noisy, measurement, randomness):
+        if not model.louder():
+            quiet = set(model.pairs).difference(model.taken)
+            return {pair: table for pair, table in zip(model.pairs, model.tables, strict=True) if pair in quiet}
+    return {}
+
+
+def strongest(structure: Structure, noisy: list[np.ndarray], randomness: Randomness, number: int) -> list[Table]:
+    """So many pairs: a spanning tree, then those that a model of the ones before lacks most; quiet ones come last."""
+    last: Model | None = None
+    for last in models(structure, noisy, 0, randomness):
+        if len(last.taken) >= number or not last.louder():
+            break
+    return [*last.taken, *last.by_rows(set(last.pairs).difference(last.taken))][:number] if last else list(structure.tables)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Pairs that were taken up so far, and what rows that follow these alone say of all."""
+
+    said: dict[Table, Said]
+    total: float
+    pairs: Sequence[Table]
+    tables: Sequence[np.ndarray]
+    taken: Sequence[Table]
+
+    @cached_property
+    def beyond(self) -> dict[Table, _Beyond]:
+        left = set(self.pairs).difference(self.taken)
+        every = zip(self.pairs, self.tables, strict=True)
+        return {pair: _beyond(self.said[pair], self.total * table) for pair, table in every if pair in left}
+
+    def by_rows(self, pairs: Iterable[Table]) -> list[Table]:
+        """Those that misplace most rows first."""
+        return sorted(pairs, key=lambda pair: (-self.beyond[pair].rows, pair))
+
+    def louder(self) -> list[Table]:
+        """Pairs with a tie of their own that the model lacks, some at a time."""
+        loud = (pair for pair in self.beyond if self.beyond[pair].loudness > LOUD)
+        return self.by_rows(loud)[: max(1, len(self.taken) // GROWTH)]
+
+
+def models(structure: Structure, noisy: list[np.ndarray], measurement: int, randomness: Randomness) -> Iterator[Model]:
+    """A spanning tree, then louder pairs as well, as long as there are any; none where a tree is all there is."""
     structure, noisy = _alone(structure, noisy)
     found, said = estimate(structure, noisy, measurement, None), evidence(structure, noisy, measurement)
     pairs = structure.tables
     information = found.information(pairs)
     taken = [pairs[place] for place in spanning_tree(len(structure.sizes), pairs, information)]
     if len(taken) == len(pairs):
-        return {}
+        return
     rows = base_rows(structure, found, information, ROWS, randomness)
-    model = tables_of(rows, structure.sizes, pairs, np.ones(len(rows)))
-    while more := louder(said, found.total, pairs, model, taken):
-        taken += more
-        model = tables_of(rows, structure.sizes, pairs, _weights(structure, found, taken, rows))
-    quiet = set(pairs).difference(taken)
-    return {pair: table for pair, table in zip(pairs, model, strict=True) if pair in quiet}
+    model = Model(said, found.total, pairs, tables_of(rows, structure.sizes, pairs, np.ones(len(rows))), taken)
+    yield model
+    while more := model.louder():
+        taken = [*model.taken, *more]
+        fitted = tables_of(rows, structure.sizes, pairs, _weights(structure, found, taken, rows))
+        model = replace(model, tables=fitted, taken=taken)
+        yield model
 
 
 def _alone(structure: Structure, noisy: list[np.ndarray]) -> tuple[Structure, list[np.ndarray]]:
     """Pairs without larger tables."""
-    kept = [i for i, table in enumerate(structure.tables) if len(table) == PAIR]
-    return replace(structure, tables=tuple(structure.tables[i] for i in kept)), [noisy[i] for i in kept]
-
-
-def louder(
-    said: dict[Table, Said], total: float, pairs: Sequence[Table], model: Sequence[np.ndarray], taken: Sequence[Table]
-) -> list[Table]:
-    """Pairs with a tie of their own that the model lacks, those that misplace most rows first, some at a time."""
-    left = set(pairs).difference(taken)
-    beyond = {pair: _beyond(said[pair], total * table) for pair, table in zip(pairs, model, strict=True) if pair in left}
-    loud = [pair for pair in beyond if beyond[pair].loudness > LOUD]
-    return sorted(loud, key=lambda pair: -beyond[pair].rows)[: max(1, len(taken) // GROWTH)]
+    kept = [i for i, table in enumerate(structure.measured) if len(table) == PAIR]
+    pairs = tuple(table for table in structure.tables if len(table) == PAIR)
+    return replace(structure, tables=pairs), [noisy[i] for i in kept]
 
 
 def _beyond(said: Said, model: np.ndarray) -> _Beyond:

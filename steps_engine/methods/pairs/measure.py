@@ -7,6 +7,7 @@ reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -20,8 +21,17 @@ from steps_engine.domain.contingency import covers, in_parallel, joint_table, la
 from steps_engine.domain.counting import Counts, most_rows, no_codes
 from steps_engine.inference.contrasts import contrast
 from steps_engine.inference.one_way import joined, smoothed
+from steps_engine.methods.pairs.again import chosen
 from steps_engine.methods.pairs.division import FEWEST_GROUPS, SIGMAS_PER_GROUP, SMALL, is_whole
-from steps_engine.methods.pairs.structure import Margins, Structure, Table, elected_draws, is_centred, ungrouped
+from steps_engine.methods.pairs.structure import (
+    Margins,
+    Structure,
+    Table,
+    again_draws,
+    elected_draws,
+    is_centred,
+    ungrouped,
+)
 from steps_engine.noise import Randomness
 from steps_engine.scores import MOST_ROWS
 
@@ -218,8 +228,11 @@ def _grouped(structure: Structure, counts: Counts) -> Counts:
     return Counts(codes, counts.count)
 
 
-def sanitize(structure: Structure, counts: Counts, randomness: Randomness) -> list[np.ndarray]:
-    """Of every table its contrast plus noise: measurements × the contrast's shape. Every cell gets noise, empty ones too."""
+def sanitize(structure: Structure, counts: Counts, randomness: Randomness) -> tuple[Structure, list[np.ndarray]]:
+    """Of every table its contrast plus noise: measurements × the contrast's shape. Every cell gets noise, empty ones too.
+
+    Then, where the plan says so, of some pairs once more: which, follows from the noisy ones.
+    """
     margins = structure.margins
     exact = [contrast(table, margins.centred) for table in exact_tables(structure, counts, structure.tables)]
     named = [structure.names(table) for table in structure.tables]
@@ -233,4 +246,9 @@ def sanitize(structure: Structure, counts: Counts, randomness: Randomness) -> li
     for names, draws in zip(named, structure.draws, strict=True):
         for draw in (draw for draw in draws if draw.of == "elected"):
             noisy[names].append(_alone(draw, contrasts[names], sizes[names], randomness))
-    return [np.stack(noisy[names]) for names in named]
+    first, again = [np.stack(noisy[names]) for names in named], again_draws(margins.plan)
+    twice = chosen(structure, first, len(again))
+    for table, draws in zip(twice, again, strict=False):
+        names = structure.names(table)
+        first.append(np.stack([_alone(draw, contrasts[names], sizes[names], randomness) for draw in draws]))
+    return replace(structure, again=twice), first

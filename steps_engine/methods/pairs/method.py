@@ -51,7 +51,7 @@ class PairsMethod:
     blocks_apart: bool = True
 
     def outline(self, release: Release, allowance: Allowance, randomness: Randomness | None) -> Outline:
-        return outline(release, allowance)
+        return outline(release, allowance, twice=True)
 
     def candidate(self, release: Release) -> Candidate | None:
         return candidate(release)
@@ -61,11 +61,10 @@ class PairsMethod:
 
     def sanitize(self, domain: Domain, plan: Plan, counts: Counts, structure: pa.Table, randomness: Randomness) -> pa.Table:
         read = read_structure(domain, plan, structure)
-        return noisy_table(read, sanitize(read, counts, randomness))
+        return noisy_table(*sanitize(read, counts, randomness))
 
     def correct(self, domain: Domain, plan: Plan, structure: pa.Table, noisy: pa.Table, randomness: Randomness) -> pa.Table:
-        read = read_structure(domain, plan, structure)
-        return estimates_table(read, read_noisy(read, noisy))
+        return estimates_table(*read_noisy(read_structure(domain, plan, structure), noisy))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
         return together(self.blocks(domain, plan, tables, which_set, randomness))

@@ -40,6 +40,7 @@ from steps_engine.methods.pairs.division import (
     shares_of,
     weights,
 )
+from steps_engine.methods.pairs.kept_back import Again, kept_back
 from steps_engine.methods.pairs.rows_in_blocks import SWEPT as SWEPT_IN_BLOCKS
 from steps_engine.methods.pairs.spec import PairsSpec
 from steps_engine.methods.pairs.structure import Table
@@ -55,10 +56,10 @@ SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows t
 SWEPT_BLOCK = SWEPT_IN_BLOCKS + 2  # of several blocks: with their beginning, and with the tables that they settled on
 
 
-def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None) -> Outline:
+def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None, twice: bool = False) -> Outline:
     """The draws of pairs: number of rows, margins, elections where few pairs are measured, tables.
 
-    `among`: pairs without any of these attributes are not measured, where all others are.
+    `among`: pairs without any of these attributes are not measured, where all others are. `twice`: some may be measured again.
     """
     domain, method = release.domain, pairs_spec(release)
     declared = declared_tables(release, allowance)
@@ -83,7 +84,10 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
         left *= 1 - votes
     if measured:
         each = left / len(allowance.served)
-        draws += _table_draws(domain, matter, tables, divided.elected, (1 - third.part) * each, allowance)
+        waits = kept_back(domain, allowance, divided, method.pairs) if twice and not declared else Again()
+        of_pairs = (1 - third.part) * each
+        draws += _table_draws(domain, matter, tables, divided.elected, (1 - waits.part) * of_pairs, allowance)
+        draws += _again_draws(waits, of_pairs, allowance)
         draws += _table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
     number = len(tables) + len(third.tables) + divided.elected
     rows = min(domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
@@ -199,6 +203,14 @@ def _table_draws(
             shared = [names[j] for j in crossed(block.tables[0], all_sizes)]
             tree = " × ".join([*shared, "(others)"]) if shared else "(pairs)"
             yield _drawn(names, block, share * cost, before, tree, set_, 1, allowance)
+
+
+def _again_draws(waits: Again, cost: Fraction, allowance: Allowance) -> Iterator[Draw]:
+    """Of pairs that the first noise chooses: each by the same part of what was kept back."""
+    for set_ in allowance.served:
+        for i in range(1, waits.number + 1):
+            name = f"{_said(set_)}: a pair again, {i}"
+            yield allowance.interaction(name, waits.part * cost / waits.number, of="again", tree=f"again {i}", set_=set_)
 
 
 def _drawn(

@@ -61,6 +61,12 @@ class Structure:
     margins: Margins
     group: tuple[np.ndarray, ...]  # of each attribute's categories
     tables: tuple[Table, ...]
+    again: tuple[Table, ...] = ()  # pairs that were measured a second time, in the order of the tables
+
+    @property
+    def measured(self) -> tuple[Table, ...]:
+        """The tables in the order in which their noisy contrasts stand."""
+        return self.tables + self.again
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -74,18 +80,21 @@ class Structure:
 
     @cached_property
     def draws(self) -> list[tuple[Draw, ...]]:
-        """Of each table its draws, one per measurement: by its attributes, or in the order of the elections."""
-        elected, named = elected_draws(self.margins.plan), self.margins.draws
+        """Of each table its draws, one per measurement: by its attributes, or in the order of the elections; then of those
+        that were measured again.
+        """
+        plan, named = self.margins.plan, self.margins.draws
         unnamed = [table for table in self.tables if self.names(table) not in named]
-        if len(unnamed) > len(elected):
+        elected, again = elected_draws(plan), again_draws(plan)
+        if len(unnamed) > len(elected) or len(self.again) > len(again):
             raise ValueError("a table was measured that no draw of the plan accounts for")
         won = dict(zip(unnamed, elected, strict=False))
-        return [named.get(self.names(table)) or won[table] for table in self.tables]
+        return [*(named.get(self.names(table)) or won[table] for table in self.tables), *again[: len(self.again)]]
 
     @cached_property
     def variances(self) -> list[float]:
         """Of the noise in an entry of each table's contrast."""
-        return [contrast_variance(of[0], self.shape(table)) for of, table in zip(self.draws, self.tables, strict=True)]
+        return [contrast_variance(of[0], self.shape(table)) for of, table in zip(self.draws, self.measured, strict=True)]
 
 
 def is_centred(plan: Plan) -> bool:
@@ -111,8 +120,17 @@ def draws_of(plan: Plan) -> dict[Names, tuple[Draw, ...]]:
 
 def elected_draws(plan: Plan) -> list[tuple[Draw, ...]]:
     """Of each table that is elected its draws, one per measurement, in the order of the elections."""
+    return _unnamed(plan, "elected")
+
+
+def again_draws(plan: Plan) -> list[tuple[Draw, ...]]:
+    """Of each pair that is measured again its draws, one per measurement."""
+    return _unnamed(plan, "again")
+
+
+def _unnamed(plan: Plan, of: str) -> list[tuple[Draw, ...]]:
     found: dict[str, list[Draw]] = {}
     for draw in plan.draws:
-        if draw.of == "elected":
+        if draw.of == of:
             found.setdefault(draw.tree or "", []).append(draw)
     return [tuple(draws) for draws in found.values()]

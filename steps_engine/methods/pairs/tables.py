@@ -7,16 +7,17 @@ is a category of a margin, its contrast beside it; the row without attributes is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.inference.contrasts import contrast_shape, residual, residual_variance
-from steps_engine.inference.evidence import LEAST_VARIANCE
+from steps_engine.inference.contrasts import PAIR, contrast_shape, residual, residual_variance
+from steps_engine.inference.evidence import LEAST_VARIANCE, Said
 from steps_engine.methods.pairs.estimate import one_way_with_errors
-from steps_engine.methods.pairs.structure import Margins, Structure, is_centred
+from steps_engine.methods.pairs.structure import Margins, Structure, Table, is_centred
 
 _ATTRIBUTES = pa.field("attributes", pa.list_(pa.int16()), nullable=False)
 
@@ -121,34 +122,46 @@ def _is_table(attributes: tuple[int | None, ...], number: int) -> bool:
 
 
 def noisy_table(structure: Structure, noisy: list[np.ndarray]) -> pa.Table:
-    """Every entry of every table's contrast, in order."""
+    """Every entry of every table's contrast, in order; then of pairs that were measured again, under their number."""
     measurements = structure.margins.plan.measurements
     values = np.concatenate([np.zeros((measurements, 0)), *(each.reshape(measurements, -1) for each in noisy)], axis=1)
-    columns = [*_entries([each[0].size for each in noisy]), *values.astype(np.int64)]
+    numbers = [*range(len(structure.tables)), *map(structure.tables.index, structure.again)]
+    columns = [*_entries(numbers, [each[0].size for each in noisy]), *values.astype(np.int64)]
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=noisy_schema(measurements))
 
 
-def _entries(sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def _entries(numbers: Sequence[int], sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """The table and the cell of every entry."""
     cell = np.concatenate([np.zeros(0), *(np.arange(size) for size in sizes)])
-    return np.repeat(np.arange(len(sizes)), sizes).astype(np.int32), cell.astype(np.int32)
+    return np.repeat(np.array(numbers, dtype=np.int32), sizes), cell.astype(np.int32)
 
 
-def read_noisy(structure: Structure, table: pa.Table) -> list[np.ndarray]:
-    """Of every table its noisy contrasts: exactly the entries that it has."""
+def read_noisy(structure: Structure, table: pa.Table) -> tuple[Structure, list[np.ndarray]]:
+    """Of every table its noisy contrasts: exactly the entries that it has, and which pairs were measured again."""
     measurements = structure.margins.plan.measurements
-    shapes = [contrast_shape(structure.shape(each), structure.margins.centred) for each in structure.tables]
+    numbers = [*range(len(structure.tables)), *_again(structure, table)]
+    shapes = [contrast_shape(structure.shape(structure.tables[i]), structure.margins.centred) for i in numbers]
     sizes = [int(np.prod(shape)) for shape in shapes]
-    if not all(np.array_equal(table[name], found) for name, found in zip(("table", "cell"), _entries(sizes), strict=True)):
-        raise ValueError("the entries are not those of the tables, each once and in order")
+    expected = dict(zip(("table", "cell"), _entries(numbers, sizes), strict=True))
+    if not all(np.array_equal(table[name], found) for name, found in expected.items()):
+        raise ValueError("the entries are not those of the tables, each once and in order, and of some pairs once more")
     values = np.stack([table[f"noisy_{i}"].to_numpy() for i in range(1, measurements + 1)])
     parts = np.split(values, np.cumsum(sizes)[:-1], axis=1) if sizes else []
-    return [part.reshape(measurements, *shape) for part, shape in zip(parts, shapes, strict=True)]
+    noisy = [part.reshape(measurements, *shape) for part, shape in zip(parts, shapes, strict=True)]
+    return replace(structure, again=tuple(structure.tables[i] for i in numbers[len(structure.tables) :])), noisy
+
+
+def _again(structure: Structure, table: pa.Table) -> list[int]:
+    """Places among the tables of the pairs whose entries stand a second time, behind those of all."""
+    shapes = (contrast_shape(structure.shape(each), structure.margins.centred) for each in structure.tables)
+    behind: list[int] = table["table"].slice(sum(int(np.prod(shape)) for shape in shapes)).unique().to_pylist()
+    if any(not 0 <= i < len(structure.tables) or len(structure.tables[i]) != PAIR for i in behind) or behind != sorted(behind):
+        raise ValueError("behind the tables stands something else than pairs that were measured again, in their order")
+    return behind
 
 
 def read_measured(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> tuple[Structure, list[np.ndarray]]:
-    structure = read_structure(domain, plan, tables["tree"])
-    return structure, read_noisy(structure, tables["noisy-counts"])
+    return read_noisy(read_structure(domain, plan, tables["tree"]), tables["noisy-counts"])
 
 
 def estimates_table(structure: Structure, noisy: list[np.ndarray]) -> pa.Table:
@@ -159,13 +172,21 @@ def estimates_table(structure: Structure, noisy: list[np.ndarray]) -> pa.Table:
         attributes.append(np.full((len(estimate), 1), j))
         categories.append(np.arange(len(estimate))[:, None])
         numbers.append(np.stack([estimate, error]))
-    for table, each, noise in zip(structure.tables, noisy, structure.variances, strict=True):
-        shape = structure.shape(table)
-        found = residual(each.mean(axis=0), shape, margins.centred).ravel()
-        variance = max(noise, LEAST_VARIANCE) * residual_variance(shape, margins.centred) / len(each)
+    for table, said in _added(structure, noisy).items():
+        shape, found = structure.shape(table), said.value.ravel()
         attributes.append(np.tile(np.array(table), (found.size, 1)))
         categories.append(np.indices(shape).reshape(len(shape), -1).T)
-        numbers.append(np.stack([found, np.full(found.size, np.sqrt(variance))]))
+        numbers.append(np.stack([found, np.full(found.size, np.sqrt(said.variance))]))
     estimate, error = np.concatenate(numbers, axis=1)
     columns = [_lists(attributes, pa.int16()), _lists(categories, pa.int32()), pa.array(estimate), pa.array(error)]
     return pa.Table.from_arrays(columns, schema=ESTIMATES)
+
+
+def _added(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
+    """Of every table what it adds to its margins and the variance of a cell; measured twice, both by precision."""
+    found, centred = dict[Table, Said](), structure.margins.centred
+    for table, each, noise in zip(structure.measured, noisy, structure.variances, strict=True):
+        shape = structure.shape(table)
+        variance = max(noise, LEAST_VARIANCE) * residual_variance(shape, centred) / len(each)
+        found[table] = Said(residual(each.mean(axis=0), shape, centred), variance).joined(found.get(table))
+    return found

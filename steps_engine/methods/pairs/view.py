@@ -14,7 +14,7 @@ from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import against
 from steps_engine.methods.margins import ESTIMATED_BY, margins_of
 from steps_engine.methods.pairs.estimate import estimate, evidence, told
-from steps_engine.methods.pairs.structure import Structure
+from steps_engine.methods.pairs.structure import Structure, again_draws
 from steps_engine.methods.pairs.synthesize import trunk, walk
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.pairs.tabulate import tabulated
@@ -39,19 +39,20 @@ def sketch(plan: Plan) -> Sketch:
     alike: dict[object, list[tuple[LayerPlan, Draw]]] = {}
     for layer, draw in zip(plan.layers, first, strict=True):
         kind = (len(draw.tables[0]), layer.nodes, draw.cost) if len(first) > MOST_LINES and draw.tables else layer.layer
-        alike.setdefault(kind, []).append((layer, draw))
+        alike.setdefault("again" if draw.of == "again" else kind, []).append((layer, draw))
     rows = [_line(group) for group in alike.values()]
-    elected = (
-        () if plan.election is None else (f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected",)
-    )
-    remarks = (*elected, DRAWS) if plan.sets > 1 and plan.measurements == 1 else elected
-    return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, remarks)
+    remarks = [f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected"] if plan.election else []
+    if twice := len(again_draws(plan)):
+        remarks.append(f"again     {twice} pairs are measured twice: those that the first noise leaves most to be said of")
+    remarks += [DRAWS] if plan.sets > 1 and plan.measurements == 1 else []
+    return Sketch("table", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws}, tuple(remarks))
 
 
 def _line(alike: list[tuple[LayerPlan, Draw]]) -> SketchRow:
     """One table, or all that have as many cells and cost as much."""
     (layer, draw), number = alike[0], len(alike)
-    what = said(draw) if number == 1 else f"{number} {_KIND.get(len(draw.tables[0]), 'tables')} of {layer.nodes:,} cells"
+    of = _KIND.get(len(draw.tables[0]), "tables") if draw.tables else "pairs"
+    what = said(draw) if number == 1 else f"{number} {of} of {layer.nodes:,} cells" if draw.tables else f"{number} {of} again"
     nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes * number:,}"
     return SketchRow(layer.layer, what, nodes, f"{float(layer.share * number):.2%}", length_of(draw), layer.expected_error)
 
@@ -66,6 +67,8 @@ def _said(draw: Draw) -> str:
         return f"election {draw.layer + 1} of a pair"
     if draw.of == "elected":
         return f"elected {draw.tree}"
+    if draw.of == "again":
+        return f"a pair {draw.tree}"
     if not draw.is_joint:
         return " × ".join(draw.tables[0]) or "number of rows"
     if draw.layer == 0:
@@ -92,6 +95,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         heading="The pairs",
         text="Every attribute was counted by itself, and of pairs of attributes what they add to that was measured"
         + (", all of them" if plan.election is None else f"; {plan.election.layers} pairs were elected privately")
+        + (f", {len(structure.again)} of them twice" if structure.again else "")
         + _larger(structure)
         + " Rows follow the strongest pairs and are weighted to agree with everything that was measured.",
         caption="A full arc: rows were first drawn given that attribute. A dashed one: a pair about as strong. On the right, "

@@ -17,7 +17,7 @@ from steps_engine.noise import Randomness
 
 
 def sanitize(places: Places, plan: Plan, nation: Structure, counts: Counts, randomness: Randomness) -> Measured:
-    of_nation = sanitize_nation(nation, nation_counts(places, counts), randomness)
+    nation, of_nation = sanitize_nation(nation, nation_counts(places, counts), randomness)
     tables = place_tables(places, plan)
     return Measured(places, nation, of_nation, tables, [_noised(places, table, counts, randomness) for table in tables])
 

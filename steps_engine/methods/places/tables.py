@@ -77,7 +77,7 @@ def with_noisy(domain: Domain, plan: Plan, nation: Structure, table: pa.Table) -
     ends = np.cumsum([int(np.prod(each.shape(places))) for each in tables])[:-1]
     parts = np.split(values, ends, axis=1)
     noisy = [part.reshape(plan.measurements, *each.shape(places)) for part, each in zip(parts, tables, strict=True)]
-    return Measured(places, nation, read_noisy(nation, table.slice(0, own)), tables, noisy)
+    return Measured(places, *read_noisy(nation, table.slice(0, own)), tables, noisy)
 
 
 def estimates(measured: Measured) -> pa.Table:

@@ -379,6 +379,7 @@ def test_a_charge_below_the_cost_is_found(bundles, tmp_path):
 
 
 @pytest.mark.parametrize("figure", ["structure", "measurements", "total", "sets", "sentence"])
+@pytest.mark.whole
 def test_every_figure_of_the_composition_is_added_up_again(bundles, tmp_path, figure):
     lie = {"structure": "1/4", "measurements": ["1/4", "3/4"], "total": "9/10", "sets": 1, "sentence": "It is free."}[figure]
     made = bundles("elected")

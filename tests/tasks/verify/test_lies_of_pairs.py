@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from schemas.errors import EvidenceBroken
+from schemas.manifest import SEEDS_1
+from schemas.spec.domain import Domain
 from steps_engine.accounting.plans import Allowance
 from steps_engine.methods.pairs import plan as pairs_planning
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing.publication import publish
-from tests.tasks.publishing.making import Made, edit_table, forge_plan, make, sign_again, some_counts
+from tasks.verify.recompute import verify_again
+from tests.tasks.publishing.making import Made, a_release, edit_table, forge_plan, make, sign_again, some_counts
 from tests.tasks.verify.methods import release_of
 from tests.tasks.verify.test_bundle import problems_of
 from tests.tasks.verify.test_lies import _copy, must_find
@@ -222,6 +225,7 @@ def test_a_lie_about_elections_is_found(bundles, tmp_path, lie, measure):
 
 
 @pytest.mark.parametrize("other", [["voted"], ["voted", "registered"], ["registered", "age"]], ids=" × ".join)
+@pytest.mark.whole
 def test_joint_noise_of_tables_with_other_cells_is_found(bundles, tmp_path, other):
     """A row would change entries of two vectors, and be paid for in one."""
     made = bundles("pairs", "ε")
@@ -236,6 +240,7 @@ def test_joint_noise_of_tables_with_other_cells_is_found(bundles, tmp_path, othe
 
 
 @pytest.mark.parametrize("mechanism", ["two_sided_geometric", "max_norm"])
+@pytest.mark.whole
 def test_noise_of_counts_on_centred_contrasts_in_rho_is_found(bundles, tmp_path, mechanism):
     """One row changes several entries of a centred contrast, by more than 1: no price of these is known."""
     made = bundles("pairs", "ρ")
@@ -287,6 +292,81 @@ def test_a_quarter_of_the_election_noise_is_found_and_cannot_be_published(bundle
     greedy = make(tmp_path / "home", made.release, some_counts(made.release.domain, 400))
     with pytest.raises(EvidenceBroken, match="one person can change it by"):
         publish(*greedy.arguments)
+
+
+# --- lies of what is measured again
+
+TWICE = Domain.model_validate(
+    {
+        "name": "ten",
+        "population": "town",
+        "expected_rows": 3000,
+        "attributes": tuple(
+            {"name": f"x{j}", "kind": "categorical", "categories": ("a", "b") if j else ("a", "b", "c")} for j in range(9)
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory) -> Made:
+    release = a_release(TWICE, {"decomposition": "pairs"}, rho="0.05", delta="1e-9")
+    made = make(tmp_path_factory.mktemp("twice") / "home", release, some_counts(TWICE, 3000))
+    publish(*made.arguments, seeds=SEEDS_1)
+    return made
+
+
+def one_again_for_free(plan: Json) -> None:
+    given_away(plan, of(plan, "again")[:1])
+
+
+def all_again_in_one_tree(plan: Json) -> None:
+    """Layers of one tree, of which a person would meet the deepest way alone."""
+    for layer, draw in enumerate(of(plan, "again"), start=1):
+        draw.update(tree="again 1", layer=layer, nodes="leaves")
+
+
+def half_the_noise_of_one_again(plan: Json) -> None:
+    times(of(plan, "again")[0], Fraction(1, 2), "scale")
+
+
+def a_sensitivity_of_one_again(plan: Json) -> None:
+    times(of(plan, "again")[0], Fraction(1, 2), "scale", "sensitivity")
+
+
+LIES_OF_AGAIN = {
+    one_again_for_free: "a table was measured that no draw of the plan accounts for",
+    all_again_in_one_tree: "holds several tables, and everybody is in each of them",
+    half_the_noise_of_one_again: "at its scale it costs ρ=",
+    a_sensitivity_of_one_again: "one person can change it by 1",
+}
+
+
+@pytest.mark.parametrize("lie", LIES_OF_AGAIN, ids=lambda lie: lie.__name__)
+@pytest.mark.whole
+def test_a_lie_about_what_is_measured_again_is_found(twice, tmp_path, lie):
+    folder = _copy(twice, tmp_path)
+    forge_plan(folder, twice.home, lie)
+    found = [each.text for each in problems_of(folder)]
+    assert any(LIES_OF_AGAIN[lie] in text for text in found), found
+
+
+@pytest.mark.whole
+def test_a_pair_chosen_otherwise_is_found_by_recomputing(twice, tmp_path):
+    folder = _copy(twice, tmp_path)
+    assert [each for each in verify_again(folder).problems if not each.note] == []
+
+    def another(columns: dict[str, list]) -> None:
+        """The last pair of two categories that stands twice becomes one that does not."""
+        numbers, pairs = columns["table"], max(columns["table"]) + 1
+        before = len(numbers) - 1 - numbers[::-1].index(pairs - 1) if numbers[-1] != pairs - 1 else numbers.index(pairs - 1)
+        left = sorted(set(range(8, pairs)) - set(numbers[before + 1 :]))
+        columns["table"] = numbers[: before + 1] + sorted([*numbers[before + 1 : -1], left[-1]])
+
+    edit_table(folder / "noisy-counts.parquet", another)
+    sign_again(folder, twice.home)
+    found = [each.text for each in verify_again(folder).problems]
+    assert any("not those that the first measurement of all pairs leads to" in text for text in found), found
 
 
 # --- lies of the tables
@@ -355,6 +435,7 @@ def test_a_structure_that_no_measurement_could_have_made_is_found(bundles, tmp_p
 
 
 @either_measure
+@pytest.mark.whole
 def test_a_fifth_pair_of_four_elections_is_found(bundles, tmp_path, measure):
     made = bundles("pairs, elected", measure)
     folder = _copy(made, tmp_path)

@@ -52,6 +52,7 @@ def without_noise(case: Case, monkeypatch: pytest.MonkeyPatch, part: float = 0.0
 
 @pytest.mark.parametrize("privacy", [{}, RHO], ids=["ε", "ρ"])
 @pytest.mark.parametrize("name", [name for name in METHODS if "sampled" not in name and not name.startswith("pairs")])
+@pytest.mark.whole
 def test_counts_without_noise_are_found_where_sets_are_measured_apart(name, privacy, monkeypatch):
     case = case_of(name, SPLIT, **privacy)
     found = checked(*case[:2], without_noise(case, monkeypatch))

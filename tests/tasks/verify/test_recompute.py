@@ -99,6 +99,7 @@ def test_a_planted_row_is_found(lied, name, budget):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.whole
 def test_a_second_try_at_a_set_is_found(made, lied, name, budget):
     """Everything else holds: only the seed says that it is not the first."""
     of = made(name, budget)
@@ -115,6 +116,7 @@ def test_a_second_try_at_a_set_is_found(made, lied, name, budget):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.whole
 def test_a_moved_count_is_found(lied, name, budget):
     def move(folder: Path) -> None:
         def change(columns: dict[str, list]) -> None:

@@ -36,6 +36,7 @@ def exact_table(counts, pair, of) -> np.ndarray:
 
 @either_measure
 @pytest.mark.parametrize("which", SHAPES)
+@pytest.mark.whole
 def test_without_noise_estimates_are_the_exact_tables(which, privacy):
     of = SHAPES[which]
     counts = counted(of, 3000)
@@ -50,6 +51,7 @@ def test_without_noise_estimates_are_the_exact_tables(which, privacy):
             assert table == pytest.approx(exact_table(counts, pair, of), abs=2e-3)
 
 
+@pytest.mark.whole
 def test_tables_counted_in_few_passes_are_those_counted_one_by_one(monkeypatch):
     of = domain(3, 4, 2, 3, 2, 40, expected_rows=5000)
     counts = counted(of, 5000)

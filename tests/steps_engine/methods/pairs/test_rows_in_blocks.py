@@ -51,6 +51,7 @@ def off(structure, found, codes: np.ndarray) -> float:
     return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(made, found.tables, strict=True)]))
 
 
+@pytest.mark.whole
 def test_blocks_from_angles_in_common_keep_the_tables_as_blocks_that_are_fitted_alone_do(measured):
     structure, found = measured
     shared = InCommon(structure, found, COMMON, ROWS)

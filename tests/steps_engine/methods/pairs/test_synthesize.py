@@ -110,6 +110,7 @@ def test_weights_bring_the_base_nearer_to_all_pairs_and_rows_follow_the_weights(
     assert misfit(structure, found, taken, np.ones(5000)) < after + 0.02
 
 
+@pytest.mark.whole
 def test_rows_that_are_weighed_and_sampled_again_are_nearer_to_all_pairs_than_those_sampled_once():
     of, drawn = domain(*[3] * 14, expected_rows=5000), np.random.default_rng(3)
     codes = drawn.integers(0, 3, (5000, 14))
@@ -135,12 +136,14 @@ def test_a_base_has_several_rows_for_every_row_until_memory_ends_that():
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", PLENTY])
 @pytest.mark.parametrize("which", [name for name in SHAPES if "rule" in name])
+@pytest.mark.whole
 def test_rules_are_kept_whatever_the_noise(which, epsilon):
     of = SHAPES[which]
     codes = codes_of_table(made(of, counted(of, 400), epsilon).records[0], of)
     assert {tuple(row) for row in codes.tolist()} <= set(allowed_cells(of))
 
 
+@pytest.mark.whole
 def test_shared_sets_differ_by_the_posterior_and_split_sets_by_measurements_of_their_own():
     of = domain(2, 3, 3, expected_rows=2000)
     counts = counted(of, 2000)
@@ -169,6 +172,7 @@ def test_split_sets_follow_their_own_measurement_alone():
 @pytest.mark.parametrize("total", ["public", "invariant", "estimated"])
 @pytest.mark.parametrize("sizes", [(2, 3), (1,), (4,), (3, 1)])
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.whole
 def test_a_number_of_rows_that_is_known_is_kept(total, sizes, count):
     of = domain(*sizes, expected_rows=300)
     released = made(of, counted(of, 300), "1", privacy={"total": total, "neighbours": "substitute"}, sets={"count": count})
