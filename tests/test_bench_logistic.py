@@ -26,6 +26,7 @@ def test_an_interval_that_misses_the_truth_is_counted_and_a_separated_coefficien
     assert found["overlap"][0] == pytest.approx(1) and found["overlap"][1] == 0 and found["width"][0] == pytest.approx(1)
 
 
+@pytest.mark.whole
 def test_the_models_have_as_many_coefficients_as_they_say_and_know_the_stand_in():
     assert {name: len(found.names) for name, found in logistic.truth().items()} == {"30": 30, "32": 32}
     assert logistic.truth()["32"].separated.sum() == 4 and not logistic.truth()["30"].separated.any()

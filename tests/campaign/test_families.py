@@ -14,6 +14,8 @@ from tests.campaign.subject import drawn, make_subject, overspending
 from tests.campaign.trials import CannotTry, Found, Trial
 from tests.flows.small import PERSON
 
+pytestmark = pytest.mark.whole  # every test begins with a release
+
 COLD = {"modules": []}  # nothing imported beforehand
 
 
@@ -36,14 +38,12 @@ def bundle(tmp_path_factory):
 
 
 @pytest.mark.parametrize("file", ["manifest.sig", "key-history.json", "notice.json", "codebook.csv"])
-@pytest.mark.whole
 def test_every_changed_byte_is_found(bundle, tmp_path, file):
     number = [name for _, name, _ in bundle["parts"]].index(file)
     found = flips.attempt(trial("bytes", tmp_path, number, bundle))
     assert found.good and found.tried > 70
 
 
-@pytest.mark.whole
 def test_a_verifier_that_does_not_look_at_a_file_loses_every_byte_of_it(bundle, tmp_path):
     number = [name for _, name, _ in bundle["parts"]].index("codebook.csv")
     blind = lambda *asked: [each for each in verify_bundle(*asked) if each.file != "codebook.csv"]  # noqa: E731
@@ -64,13 +64,11 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.whole
 def test_lies_are_found(tmp_path):
     assert len(CHOSEN) == 3
     assert all(lies.attempt(trial("lies", tmp_path, number)).good for number in CHOSEN)
 
 
-@pytest.mark.whole
 def test_a_verifier_that_believes_everything_loses_every_lie(tmp_path):
     believe = lambda *_: Verdict(())  # noqa: E731
     assert not any(lies.attempt(trial("lies", tmp_path, number), believe, believe).good for number in CHOSEN)

@@ -20,6 +20,8 @@ from tasks.answers import frames
 from tasks.publishing.publication import publish
 from tests.tasks.publishing.making import a_release, make
 
+pytestmark = pytest.mark.whole  # every test begins with a release
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples/youth-voter/answers.ipynb"
 
@@ -34,7 +36,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return publish(*make(tmp_path_factory.mktemp("voter") / "home", release, counts).arguments).folder
 
 
-@pytest.mark.whole
 def test_the_notebook_runs_cell_by_cell(folder: Path, tmp_path: Path):
     cells = [cell for cell in json.loads(NOTEBOOK.read_bytes())["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells), (

@@ -12,6 +12,8 @@ from tests.flows.small import Small
 from tests.flows.test_forecast_command import QUARTERLY
 from tests.tasks.publishing.catalogue.shelves import some_shelves
 
+pytestmark = pytest.mark.whole  # every test begins with a release
+
 
 @pytest.fixture(scope="module")
 def shelves(tmp_path_factory) -> Home:
@@ -27,7 +29,6 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.whole
 def test_the_command_writes_a_catalogue_and_says_where(shelves: Home, steps, somewhere: Path):
     said = steps("--home", shelves.path, "catalogue", "site")
     assert said.code == 0 and said.err == ""
@@ -70,7 +71,6 @@ def test_a_schedule_that_is_named_and_missing_is_refused_and_one_that_is_broken_
     assert answer["ok"] and "without what is scheduled" in answer["notes"][0]
 
 
-@pytest.mark.whole
 def test_a_bundle_that_does_not_verify_makes_the_command_fail(small: Small, steps, somewhere: Path):
     from tests.flows.test_release_flow import granted
 

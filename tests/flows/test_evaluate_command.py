@@ -142,6 +142,7 @@ def test_rows_that_are_dropped_are_in_no_regression(evaluate, tmp_path: Path):
         (["--cross-fit", "1"], "at least 2 folds"),
     ],
 )
+@pytest.mark.whole
 def test_what_cannot_be_fitted_ends_with_2_and_a_clear_text(evaluate, words, message):
     said = evaluate(*words)
     assert said.code == 2 and message in said.err and not said.out

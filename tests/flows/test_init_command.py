@@ -16,6 +16,7 @@ from tests.tasks.describing.codebooks import COMPLETE, write
 
 
 @pytest.mark.parametrize("name", COMPLETE)
+@pytest.mark.whole
 def test_a_complete_codebook_goes_through_the_plan_untouched(name: str, small: Small, steps, tmp_path: Path):
     made = steps("init", tmp_path / "new", "--from", write(tmp_path, name), "--json")
     assert made.code == 0 and made.json["complete"] and made.json["gaps"] == [], made.err
@@ -76,6 +77,7 @@ def test_what_cannot_be_done_is_told_and_nothing_is_written(words: list[str], to
     assert refused.code == 2 and told in refused.err and not (tmp_path / "new").exists()
 
 
+@pytest.mark.whole
 def test_it_imports_neither_prefect_nor_validation(small: Small, tmp_path: Path):
     schema = write(tmp_path, "schema.json")
     found = imported(small.home, "init", tmp_path / "new", "--from", schema)

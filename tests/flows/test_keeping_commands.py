@@ -178,6 +178,7 @@ def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps
     assert steps("keys", "show", "--json").json["history"][0]["actor"] == "ada"
 
 
+@pytest.mark.whole
 def test_a_backup_is_restored_elsewhere(steps, tmp_path: Path):
     (secret := tmp_path / "passphrase").write_text("correct horse battery\nnot this line\n")
     words = ("--passphrase-file", secret)

@@ -66,6 +66,7 @@ def test_people_are_shown_with_what_waits_for_a_second_approver(steps, registere
     assert steps("people", "add", "eve", "--role", "approver", "--key", f"{registered['bo']}.pub").code == 2
 
 
+@pytest.mark.whole
 def test_a_name_from_the_environment_decides_nothing(small: Small, steps, registered, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ada")
     assert steps("budget", "grant", "small-people", "1", *WHY).code == 2

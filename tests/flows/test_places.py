@@ -84,6 +84,7 @@ def test_a_country_is_released_verified_and_asked_at_every_level(country: Path, 
     assert "no category 'Z'" in steps("table", folder, "age", "--where", "region=Z").err
 
 
+@pytest.mark.whole
 def test_a_place_that_is_not_in_its_table_is_met_at_the_door(country: Path, steps):
     steps("budget", "grant", "people", "--rho", "1", "--why", "test")
     frame = pd.read_parquet(country / "people.parquet")

@@ -20,7 +20,7 @@ from tests.flows.small import RELEASE, STRANGER, Small, make_small, write_record
 from tests.flows.without_prefect import run_stages
 from tests.prefect_server import PrefectServer
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("prefect_server")]
 
 STAGES = [
     "plan", "validate", "discretize", "charge", "build tree", "sanitize", "correct", "synthesize", "publish", "evaluate",

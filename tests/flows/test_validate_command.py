@@ -47,6 +47,7 @@ def test_good_records_may_be_released_and_nothing_but_a_page_is_kept(small: Smal
     assert (small.home / "confidential").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.whole
 def test_records_that_do_not_fit_end_with_4_and_only_the_page_says_why(small: Small, steps):
     write_records(small.folder / "records.parquet", 2_003, region=STRANGER)
     for words in ([], ["--json"]):
@@ -57,6 +58,7 @@ def test_records_that_do_not_fit_end_with_4_and_only_the_page_says_why(small: Sm
     assert steps("validate", small.release, "--json").json["exit_code"] == 4
 
 
+@pytest.mark.whole
 def test_far_fewer_rows_than_expected_are_a_warning_that_stays_inside(small: Small, steps):
     said, told = steps("validate", small.release), steps("validate", small.release, "--json")
     assert said.code == told.code == 0 and "(1 warning)" in said.out
@@ -85,6 +87,7 @@ def test_a_column_that_is_not_there_is_told_before_a_record_is_read(small: Small
     )
 
 
+@pytest.mark.whole
 def test_a_suppliers_own_expectations_are_met_with_the_domains(small: Small, steps):
     said = steps("validate", with_own(small, *OWN), "--json")
     assert said.code == 0, said.err
@@ -94,6 +97,7 @@ def test_a_suppliers_own_expectations_are_met_with_the_domains(small: Small, ste
 
 
 @pytest.mark.parametrize(("severity", "code"), [("critical", 4), ("warning", 0), ("info", 0)])
+@pytest.mark.whole
 def test_one_that_is_not_met_refuses_unless_it_is_a_warning(severity: str, code: int, small: Small, steps):
     own = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "age", "min_value": 21}, "severity": severity}
     said = steps("validate", expecting(small, 2_000) and with_own(small, *OWN, own))
@@ -112,6 +116,7 @@ def test_records_in_csv_are_read_as_the_domain_reads_them(small: Small, steps):
     assert steps("validate", release).code == 0
 
 
+@pytest.mark.whole
 def test_more_values_than_memory_holds_are_not_checked_and_so_refused(small: Small, steps, monkeypatch):
     monkeypatch.setattr("tasks.reading.supplied.MOST_VALUES", 2_003 * 3)
     said = steps("validate", with_own(small, *OWN[:2]))

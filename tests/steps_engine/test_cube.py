@@ -104,6 +104,7 @@ def test_a_radius_that_is_surely_accepted_is_one():
 
 
 @pytest.mark.parametrize(("scale", "dimension"), [(Fraction(10), 66), (Fraction(1, 5), 20), (Fraction(300), 4950)])
+@pytest.mark.whole
 def test_coordinates_have_the_variance_that_estimates_use(scale, dimension):
     drawn = noise.max_norm(scale, dimension, max(400, 200_000 // dimension), SeededRandomness(("moments", dimension)))
     assert drawn.var() == pytest.approx(cube.variance(scale, dimension), rel=0.05)

@@ -53,6 +53,7 @@ def p_value(draws: np.ndarray, variance: float) -> float:
 @pytest.mark.parametrize(
     "variance", ["1/3", "1", "7/2", "225", "4000", "4225", "1000000", "70000000000/3", str(10**18), str(2**80)]
 )
+@pytest.mark.whole
 def test_noise_is_accepted_at_its_sigma_and_rejected_ten_percent_off(variance):
     variance = Fraction(variance)
     draws = noise.discrete_gaussian(variance, 400_000, SeededRandomness(("gaussian", str(variance))))

@@ -181,6 +181,7 @@ def test_bits_that_equal_a_threshold_are_refined_until_they_differ(k):
 
 
 @pytest.mark.parametrize(("scale", "zeros"), [("1/100", 4), ("1/3", 0), ("1/3", 5), ("15", 0), ("15", 2)])
+@pytest.mark.whole
 def test_the_far_tails_are_reached_and_mirror_each_other(scale, zeros):
     scale, u = Fraction(scale), Fraction(1, 2 ** (64 * (zeros + 1) + 1))  # 0.000…01 in binary
     low = noise.two_sided_geometric(scale, 1, Scripted(0, 0, *[0] * zeros, 2**63, 1, 1))[0]

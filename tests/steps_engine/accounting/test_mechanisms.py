@@ -100,6 +100,7 @@ def test_no_renyi_divergence_of_the_gaussian_exceeds_its_price_and_a_variance_a_
 
 
 @pytest.mark.parametrize("order", [1.01, 2, 8])
+@pytest.mark.whole
 def test_an_exponential_election_costs_an_eighth_of_the_square_and_permute_and_flip_at_most_half(order):
     rng, epsilon = np.random.default_rng(4), 0.5
     worst = dict.fromkeys(("exponential", "twice the rate", "permute and flip"), 0.0)

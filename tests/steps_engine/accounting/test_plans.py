@@ -118,6 +118,7 @@ def test_cells_too_many_to_list_at_an_epsilon_beyond_all_protection_are_refused(
 
 @every_method
 @pytest.mark.parametrize("epsilon", ["0.000001", "2000", "1000000"])
+@pytest.mark.whole
 def test_what_is_planned_can_be_carried_out_at_either_end_of_epsilon(name, epsilon):
     counts = counted(SHAPE, 500)
     made = run(asked(name, epsilon), counts, SeededRandomness((name, epsilon)))

@@ -40,6 +40,7 @@ def planned(of: Domain) -> Plan:
     return make_plan(asked.model_copy(update={"spec": spec}))
 
 
+@pytest.mark.whole
 def test_intervals_called_honest_cover_where_all_rows_of_a_person_are_alike():
     """Every cell has a sixth of the people. Control: rows that are taken for independent people do not cover."""
     of = rows_of_persons()

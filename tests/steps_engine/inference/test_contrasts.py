@@ -51,6 +51,7 @@ def test_without_noise_the_residual_is_the_interaction_part_of_the_table(sizes, 
 
 @every_shape
 @either_way
+@pytest.mark.whole
 def test_noise_in_the_contrast_has_the_variance_it_says_in_every_cell_of_the_residual(sizes, centred):
     rng = np.random.default_rng(2)
     found = np.array([residual(rng.normal(size=contrast_shape(sizes, centred)), sizes, centred) for _ in range(6000)])

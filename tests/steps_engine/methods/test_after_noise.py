@@ -70,6 +70,7 @@ def hash_of(name: str, budget: str, measure: str) -> str:
 
 
 @pytest.mark.parametrize("case", ROWS)
+@pytest.mark.whole
 def test_rows_are_those_that_the_rule_has_always_made(case: str):
     assert hash_of(*case.split("/")) == ROWS[case]
 

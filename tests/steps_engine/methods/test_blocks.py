@@ -53,6 +53,7 @@ def test_one_block_is_the_sets_own_stream_and_several_are_not_it_cut():
     assert together(parts) != whole
 
 
+@pytest.mark.whole
 def test_blocks_can_be_made_in_any_order_and_twice(small_blocks):
     drawn = drawn_of()
     method = method_of(drawn.plan)
@@ -64,6 +65,7 @@ def test_blocks_can_be_made_in_any_order_and_twice(small_blocks):
     assert all(block.make().num_rows == block.rows for block in forth[:2])
 
 
+@pytest.mark.whole
 def test_sets_of_several_blocks_keep_margins_far_better_than_as_many_independent_rows_would(small_blocks):
     """Each block leaves about a row in a cell to chance, so all of them √B; independent rows leave √(n·p·(1 − p))."""
     drawn = drawn_of()

@@ -56,6 +56,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("spec, best", TAKEN.values(), ids=TAKEN)
+@pytest.mark.whole
 def test_what_is_predicted_to_be_best_is_taken(spec, best):
     plan = make_plan(spec)
     assert plan.decomposition == best
@@ -75,6 +76,7 @@ PAID = {
 
 
 @pytest.mark.parametrize("spec, best", PAID.values(), ids=PAID)
+@pytest.mark.whole
 def test_under_zcdp_what_is_predicted_to_be_best_is_taken(spec, best):
     plan = make_plan(spec)
     assert (plan.measure, plan.decomposition) == ("zcdp", best)
@@ -116,6 +118,7 @@ def test_what_analyses_need_is_measured_by_what_is_taken(analysis):
 
 @pytest.mark.parametrize("epsilon, delta", [("0.3", None), ("2", None), ("2", "1e-9")])
 @pytest.mark.parametrize("name", ["flat", "tree"])
+@pytest.mark.whole
 def test_a_table_as_plain_as_the_made_up_one_errs_as_predicted(name, epsilon, delta):
     sizes, rows, rng = (3, 4, 5, 6), 5_000, np.random.default_rng(1)
     spec = asked(*sizes, rows=rows, epsilon=epsilon, delta=delta)
@@ -141,6 +144,7 @@ def test_what_is_made_up_is_projected_as_a_release_is():
     assert np.allclose(projected(values, totals), expected.reshape(40, 7), atol=1e-9)
 
 
+@pytest.mark.whole
 def test_a_table_too_large_to_make_up_stands_for_itself_by_fewer_attributes():
     (flat,) = (each for each in candidates(asked(*[2] * 22, rows=100_000, epsilon="3")) if each.spec.decomposition == "flat")
     (fits,) = (each for each in candidates(asked(*[2] * 20, rows=25_000, epsilon="3")) if each.spec.decomposition == "flat")

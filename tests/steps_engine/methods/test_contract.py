@@ -106,6 +106,7 @@ def test_an_empty_table_is_noise_on_zeros(name, shape, measure):
 
 @pytest.mark.parametrize(("name", "shape"), LISTED.values(), ids=LISTED)
 @every_measure
+@pytest.mark.whole
 def test_a_huge_epsilon_gives_the_exact_margins(name, shape, measure):
     counts = counted(shape, 300)
     found = made(name, shape, counts, "100000", **MEASURES[measure])
@@ -117,6 +118,7 @@ def test_a_huge_epsilon_gives_the_exact_margins(name, shape, measure):
 
 
 @every_case
+@pytest.mark.whole
 def test_there_is_something_to_show_before_and_after(name, shape):
     found = made(name, shape, counted(shape, 300), sets="shared")
     sketch = found.method.sketch(found.plan)

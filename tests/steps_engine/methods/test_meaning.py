@@ -63,6 +63,7 @@ def made(name: str):
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.whole
 def test_rows_of_every_method_keep_what_the_domain_says(name):
     found = made(name)
     assert found.method.check(DOMAIN, found.plan, found.tables).findings == ()

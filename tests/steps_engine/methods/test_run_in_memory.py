@@ -50,6 +50,7 @@ def test_every_method_of_the_table_can_be_built(example):
 
 
 @pytest.mark.parametrize("name", ["cascade", "privbayes", "flat", "auto"])
+@pytest.mark.whole
 def test_a_frame_is_synthesized_by_the_method_that_was_asked_for(example, name):
     method = example["method_spec"](name)
     result = example["synthesize_frame"](example["frame"], example["domain"], 1, method)

@@ -190,6 +190,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(method: dict, asked: Aske
     ids=lambda method: method["decomposition"],
 )
 @pytest.mark.parametrize("budget", ["shared", "split"])
+@pytest.mark.whole
 def test_a_page_shows_the_numbers_of_a_table(method: dict, budget: str):
     domain = Domain.model_validate({**RULED.model_dump(), "derived": ({"name": "game", "from": "sport", "by": GAMES},)})
     plan, tables = drawn(domain, method, 3, {"count": 2, "budget": budget})

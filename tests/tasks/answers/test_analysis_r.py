@@ -83,6 +83,7 @@ def test_r_knows_what_is_derived(with_regions: Path, tmp_path: Path):
 
 
 @needs_r
+@pytest.mark.whole
 def test_it_says_how_far_a_model_can_be_trusted(by_pairs: Path):
     named, other = run_r(by_pairs, "wage ~ age").stdout, run_r(by_pairs, "wage ~ voted").stdout
     assert "Combined by T = W + (1 + 1/m)" in named and "Everything it depends on was measured" in named
@@ -107,6 +108,7 @@ def test_it_can_be_sourced_from_another_place(by_pairs: Path, tmp_path: Path):
         ([], 'Rscript analysis.R "voted ~ age + college"'),
     ],
 )
+@pytest.mark.whole
 def test_it_says_what_is_wrong(by_pairs: Path, words, said):
     done = run_r(by_pairs, *words)
     assert done.returncode != 0 and (said is None or said in done.stderr)
@@ -187,6 +189,7 @@ def test_it_is_signed_and_follows_from_domain_and_plan(made_by_pairs: Made, by_p
     assert verdict.recomputed is not None and verdict.recomputed.same[ANALYSIS] is True
 
 
+@pytest.mark.whole
 def test_another_program_under_its_name_is_found_by_recompute_even_if_signed(
     made_by_pairs: Made, by_pairs: Path, tmp_path: Path
 ):

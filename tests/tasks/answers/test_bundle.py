@@ -103,6 +103,7 @@ def test_an_undeclared_model_whose_tables_were_measured_is_honest(by_pairs: Path
     assert fit.document["honest"] and fit.document["needs"] == [{"of": ["voted", "wage"], "measured": True}]
 
 
+@pytest.mark.whole
 def test_one_set_says_that_its_interval_does_not_hold_the_noise(tmp_path: Path):
     release = a_release(POLL, {"decomposition": "pairs", "sets": {"count": 1}}, epsilon="4")
     folder = publish(*make(tmp_path / "home", release, some_counts(POLL, 1000)).arguments).folder
@@ -167,6 +168,7 @@ def test_what_is_derived_is_fitted_and_sampled(with_regions: Path):
 
 
 @pytest.mark.parametrize("archive", FROZEN, ids=lambda path: path.name.removesuffix(".tar.gz"))
+@pytest.mark.whole
 def test_bundles_of_earlier_versions_answer_too(archive: Path, tmp_path: Path):
     name = archive.name.removesuffix(".tar.gz")
     with tarfile.open(archive) as held:

@@ -27,6 +27,7 @@ def answer(*names: str) -> Answer:
 
 
 @pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.whole
 def test_an_attribute_called_as_a_figure_keeps_its_labels(name, tmp_path, capsys):
     found, plain = answer("x", name), answer("x", "y")
     cells = json.loads(json.dumps(found.document))["cells"]

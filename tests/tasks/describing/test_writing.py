@@ -32,6 +32,7 @@ TEXTS = st.text(min_size=1, max_size=20)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=5), st.lists(TEXTS, min_size=5, max_size=5), TEXTS)
+@pytest.mark.whole
 def test_whatever_a_codebook_says_the_file_says_it_or_leaves_a_gap(values: list[str], labels: list[str], words: str):
     categories = tuple(Category(value, label) for value, label in zip(values, labels, strict=False))
     text = dataset_text(described(Variable("x", TEXT, title=words, description=words, categories=categories)), CHOICES, Path())
@@ -90,6 +91,7 @@ def test_names_that_an_attribute_cannot_have_are_renamed_and_the_mapping_is_writ
     assert found == columns and domain.rename["1st job"] == "v1st job" and domain.rename["age"] == "age_2"
 
 
+@pytest.mark.whole
 def test_thousands_of_categories_are_written_and_too_many_are_a_gap(tmp_path: Path):
     many = tuple(Category(f"{code:05d}", f"municipality {code}") for code in range(2_000))
     domain = domain_of(Variable("place", TEXT, categories=many))
@@ -99,6 +101,7 @@ def test_thousands_of_categories_are_written_and_too_many_are_a_gap(tmp_path: Pa
     assert "100,001 categories are described, and at most 100,000 fit" in text and len(text) < 2_000
 
 
+@pytest.mark.whole
 def test_a_spec_that_would_be_too_large_is_refused_before_anything_is_written(tmp_path: Path):
     many = tuple(Category(f"{code:05d}") for code in range(60_000))
     found = described(*(Variable(f"place{n}", TEXT, categories=many) for n in range(4)))

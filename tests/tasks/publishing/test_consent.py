@@ -80,6 +80,7 @@ def test_what_is_abandoned_while_its_bundle_is_built_is_never_public(made, monke
     assert public(made) == [] and check_ledger(made.home) == []
 
 
+@pytest.mark.whole
 def test_a_rename_without_consent_would_be_found_by_the_audit(made, monkeypatch):
     """The control: the order of version 0.1, the ledger last."""
     monkeypatch.setattr(publication, "_must_consent", lambda *_: made.ledger.abandon(NAME, "a race"))
@@ -90,6 +91,7 @@ def test_a_rename_without_consent_would_be_found_by_the_audit(made, monkeypatch)
     assert f'is public, though the ledger has "{NAME}" as abandoned' in problem
 
 
+@pytest.mark.whole
 def test_a_folder_that_no_entry_knows_is_found(made):
     publish(*made.arguments)
     assert check_ledger(made.home) == []
@@ -113,6 +115,7 @@ def test_a_bundle_of_an_earlier_version_that_the_ledger_does_not_know_is_not_aba
     assert made.ledger.state(NAME) == "published" and check_ledger(made.home) == []
 
 
+@pytest.mark.whole
 def test_consent_whose_answer_was_lost_is_found_by_the_next_run(made, monkeypatch):
     consent = Ledger.publish
 
@@ -127,6 +130,7 @@ def test_consent_whose_answer_was_lost_is_found_by_the_next_run(made, monkeypatc
     assert publish(*made.arguments).folder.is_dir() and public(made) == [NAME] and check_ledger(made.home) == []
 
 
+@pytest.mark.whole
 def test_a_rename_that_fails_leaves_the_bundle_for_the_next_run(made, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
@@ -136,6 +140,7 @@ def test_a_rename_that_fails_leaves_the_bundle_for_the_next_run(made, monkeypatc
     assert public(made) == [NAME] and check_ledger(made.home) == []
 
 
+@pytest.mark.whole
 def test_a_published_bundle_that_is_gone_is_never_made_a_second_time(made):
     shutil.rmtree(publish(*made.arguments).folder)
     with pytest.raises(EvidenceBroken, match="never made a second time: restore the folder"):

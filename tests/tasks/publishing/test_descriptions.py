@@ -108,6 +108,7 @@ def test_the_readme_has_ten_lines(folder):
     assert text.count("\n") == 10 and text.endswith("\n") and "\n\n" not in text
 
 
+@pytest.mark.whole
 def test_the_data_package_and_the_rows_are_valid_to_frictionless(folder):
     report = Package(str(folder / "datapackage.json")).validate()
     assert report.valid, report.flatten(["name", "type", "message"])
@@ -118,6 +119,7 @@ def test_the_data_package_and_the_rows_are_valid_to_frictionless(folder):
 
 
 @pytest.mark.parametrize("lie", ["label", "bound", "hash"])
+@pytest.mark.whole
 def test_frictionless_would_notice_rows_that_the_data_package_does_not_allow(worded, tmp_path, lie):
     copy = tmp_path / "copy"
     shutil.copytree(folder_of(worded), copy)
@@ -410,6 +412,7 @@ def test_two_publications_of_the_same_draws_describe_themselves_in_the_same_byte
     assert {name: each.read_bytes() if isinstance(each, Path) else each for name, each in files.items()} == first
 
 
+@pytest.mark.whole
 def test_a_new_describing_file_is_one_module(monkeypatch, tmp_path):
     added(monkeypatch, "tasks.publishing.descriptions", "describing_files")
     made = make(tmp_path / "home", a_release(POLL, GIVEN, formats=("parquet",)), some_counts(POLL, 301))

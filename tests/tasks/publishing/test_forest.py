@@ -18,6 +18,8 @@ from tasks.verify.bundle import verify_bundle
 from tests.tasks.publishing import making
 from tests.tasks.publishing.making import POLL, a_release, forge_plan, make, sign_again, some_counts
 
+pytestmark = pytest.mark.whole  # every test begins with a release
+
 METHODS = {
     "cascade, shared": {"decomposition": "cascade", "sets": {"count": 2, "budget": "shared"}},
     "cascade, split": {"decomposition": "cascade", "sets": {"count": 2}},
@@ -42,14 +44,12 @@ def texts(folder: Path) -> list[str]:
     return [str(problem) for problem in verify_bundle(folder) if not problem.note]
 
 
-@pytest.mark.whole
 def test_it_verifies_and_its_page_shows_the_trees(made, copy):
     assert texts(copy) == []
     page = (copy / "index.html").read_text()
     assert "The trees" in page and "elected privately" in page
 
 
-@pytest.mark.whole
 def test_its_draws_sum_to_epsilon(made):
     plan = made.plan
     assert method_of(plan).schemas(plan)["tree"].names[0] == "tree"

@@ -108,6 +108,7 @@ def curve_is_right(curve: list[tuple[float, float]], rho: Fraction) -> bool:
 
 
 @every_method
+@pytest.mark.whole
 def test_the_page_says_rho_where_rho_is_paid(method: dict):
     plan, page = made(method)
     text = text_of(page)
@@ -119,6 +120,7 @@ def test_the_page_says_rho_where_rho_is_paid(method: dict):
 
 
 @every_method
+@pytest.mark.whole
 def test_the_curve_is_the_conversion_and_a_wrong_one_is_caught(method: dict):
     plan, page = made(method)
     curve = curve_of(page)
@@ -130,6 +132,7 @@ def test_the_curve_is_the_conversion_and_a_wrong_one_is_caught(method: dict):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.05", "1e-9"), ("1", "3.5e-100"), ("40", "2e-4"), ("3", "1e-300")])
+@pytest.mark.whole
 def test_the_curve_reaches_the_release_s_own_delta_wherever_it_lies(epsilon: str, delta: str):
     plan, page = made({"decomposition": "flat"}, epsilon=epsilon, delta=delta, delta_why="a test")
     picture = page[page.index("ε against δ") :].split("</svg>")[0]
@@ -192,6 +195,7 @@ def test_the_reason_for_a_large_delta_is_told_and_cannot_become_markup():
 
 
 @every_method
+@pytest.mark.whole
 def test_draws_are_shown_as_short_figures_on_the_safe_side(method: dict):
     plan, page = made(method)
     rows = rows_of(page, "Every draw")
@@ -243,6 +247,7 @@ def test_the_curve_and_its_tables_fit_a_phone_and_need_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FROZEN.glob("*.pub")))
+@pytest.mark.whole
 def test_the_page_of_an_earlier_pure_release_can_be_made_again_and_says_nothing_of_rho(name: str, tmp_path: Path):
     with tarfile.open(FROZEN / f"{name}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="tar")

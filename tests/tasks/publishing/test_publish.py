@@ -330,6 +330,7 @@ def test_two_publishers_at_once_publish_one_bundle(made):
     assert first == second
 
 
+@pytest.mark.whole
 def test_the_reason_for_a_large_epsilon_is_on_page_and_manifest_where_one_was_given(made, tmp_path):
     silent = publish(*made.arguments)
     assert (

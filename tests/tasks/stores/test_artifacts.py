@@ -84,6 +84,7 @@ def _lose(path, how):
 
 @pytest.mark.parametrize("side", ["public", "confidential"])
 @pytest.mark.parametrize("how", ["missing", "truncated", "flipped"])
+@pytest.mark.whole
 def test_a_lost_draw_is_refused_and_burns_nothing_until_a_person_says_so(store, ask, side, how):
     reference = store.write("voter-1", "noisy", TABLE, SCHEMA, side)
     whole, before = _file(store, reference).read_bytes(), store.ledger.entries()

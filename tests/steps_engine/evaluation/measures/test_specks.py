@@ -118,6 +118,7 @@ def test_the_distance_is_the_mean_over_sets():
 
 
 @pytest.mark.parametrize("name", ["RandomForestClassifier", "KNeighborsClassifier", "GaussianNB"])
+@pytest.mark.whole
 def test_any_scikit_learn_classifier_can_be_named(name):
     table = dependent(400, 1)
     found = measure(table, shuffled(table, 2), name)

@@ -241,6 +241,7 @@ def pair_matrix(codes: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("placed", [[], [0], [0, 1]])
+@pytest.mark.whole
 def test_one_record_moves_an_order_score_by_less_than_half_the_spread(placed):
     left = [j for j in range(3) if j not in placed]
     assert order_moves(lambda codes: mean_dependence(pair_matrix(codes), left, placed)) < SPREAD / 2
@@ -256,6 +257,7 @@ def test_control_summed_dependence_moves_further_than_its_mean():
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("epsilon", ["0.1", "5"])
+@pytest.mark.whole
 def test_every_shape_keeps_its_rules_and_its_domain(name, epsilon):
     of = SHAPES[name]
     rows = made(of, records(of, 300), epsilon)

@@ -61,6 +61,7 @@ def neighbour(neighbours: str, home: Household) -> tuple[Counts, Counts]:
 @both_measures
 @both_neighbours
 @pytest.mark.parametrize("home", [ALIKE, (1, 1, 2, []), (0, 1, 1, [(0, 0, 1), (1, 1, 2)])])
+@pytest.mark.whole
 def test_a_household_loses_no_more_than_is_charged(privacy, neighbours, home):
     for asked in ((), ASKED):
         must_keep(plan(OF, asked, neighbours=neighbours, **(LARGER if asked else {}), **privacy), neighbours, home)

@@ -100,6 +100,7 @@ def test_sets_follow_from_what_was_drawn(of, made):
     assert again["person"].equals(made.tables["person-1"]) and again["household"].equals(made.tables["household-1"])
 
 
+@pytest.mark.whole
 def test_more_households_have_their_persons_and_keys_that_go_on(of, made, monkeypatch):
     """In blocks of any size, under a condition on households; the same seed makes the same ones."""
     monkeypatch.setattr(sample, "BLOCK", 64)
@@ -292,6 +293,7 @@ OF_ALL_KINDS = (
 )
 
 
+@pytest.mark.whole
 def test_persons_have_numbers_dates_spikes_and_open_ends():
     of = domain(attributes=OF_ALL_KINDS)
     assert of.own.attributes[0].expected_shares == pytest.approx((0.5, 0.5))  # of other members

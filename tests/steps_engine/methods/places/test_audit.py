@@ -79,6 +79,7 @@ def test_in_epsilon_no_outcome_loses_more_than_is_charged(neighbours, rows, sets
 @both_neighbours
 @one_row_or_three
 @pytest.mark.parametrize("analyses", [(), TOGETHER], ids=["plain", "two attributes by place"])
+@pytest.mark.whole
 def test_in_rho_all_draws_together_keep_what_is_charged(neighbours, rows, analyses):
     domain = of(rows)
     plan = planned(domain, "zcdp", neighbours, analyses)
@@ -107,6 +108,7 @@ def ruled_neighbours(plan: Plan, cell: tuple[int, ...]) -> tuple[Counts, Counts]
 @both_neighbours
 @one_row_or_three
 @pytest.mark.parametrize("cell", [UNKNOWN, RARE], ids=["not known", "ruled"])
+@pytest.mark.whole
 def test_places_not_known_and_places_under_rules_lose_no_more_than_is_charged(measure, neighbours, rows, cell):
     domain = of_rules(rows)
     plan = planned(domain, measure, neighbours)

@@ -273,6 +273,7 @@ def test_depth_is_at_least_what_is_asked():
 
 
 @every_measure
+@pytest.mark.whole
 def test_rows_of_places_add_up_at_every_level_and_follow_the_noisy_counts(measure):
     found, of = made(measure), country()
     places, measured = places_of(of), read_measured(of, found.plan, found.tables)
@@ -290,6 +291,7 @@ def test_rows_of_places_add_up_at_every_level_and_follow_the_noisy_counts(measur
 
 @every_measure
 @pytest.mark.parametrize("sets", [{"count": 2}, {"count": 2, "budget": "shared"}], ids=["split", "shared"])
+@pytest.mark.whole
 def test_a_large_budget_gives_the_rows_of_every_place_and_its_shares(measure, sets):
     of, codes = country(), people()
     privacy = {"pure": {"epsilon": Decimal(10**4)}, "zcdp": {"rho": Decimal(10**5)}}[measure]
@@ -310,6 +312,7 @@ def measured_only(release: Release, counts: Counts, randomness: SeededRandomness
 
 
 @every_measure
+@pytest.mark.whole
 def test_intervals_hold_the_truth_at_every_level(measure):
     codes, of = people(), country()
     counts, held = count_codes(codes), dict[tuple, list[np.ndarray]]()
@@ -394,6 +397,7 @@ def otherwise(rows: int = 20_000) -> np.ndarray:
 
 
 @every_measure
+@pytest.mark.whole
 def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure):
     """And their sums are the tables by one attribute, of counties and of regions."""
     codes, of, apart = otherwise(), country(), dict[str, list[np.ndarray]]()
@@ -422,6 +426,7 @@ def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure
         assert abs(spread - 1) < 4 / np.sqrt(2 * len(np.concatenate(each)) / 4), (which, spread)
 
 
+@pytest.mark.whole
 def test_rows_follow_what_two_attributes_have_in_common_in_a_place():
     codes = otherwise()
     with_it, without = (
@@ -434,6 +439,7 @@ def test_rows_follow_what_two_attributes_have_in_common_in_a_place():
 
 
 @pytest.mark.parametrize("sets", [{}, {"count": 2, "budget": "shared"}, {"count": 2}], ids=["one", "shared", "split"])
+@pytest.mark.whole
 def test_two_attributes_by_place_under_rules_are_checked_shown_and_told(sets):
     of = country(rules=RULES, missing="category")
     found = made(of=of, codes=keeping(of, people()), analyses=TOGETHER, sets=sets)
@@ -477,6 +483,7 @@ def keeping(of: Domain, codes: np.ndarray) -> np.ndarray:
 
 
 @every_measure
+@pytest.mark.whole
 def test_rows_keep_rules_of_places_and_every_place_keeps_its_rows(measure):
     of, free = country(rules=RULES), country()
     codes = keeping(of, people())
@@ -541,6 +548,7 @@ def test_places_that_are_not_known_are_counted_at_every_level_as_one_place_more(
 
 
 @every_measure
+@pytest.mark.whole
 def test_the_page_shows_what_tables_say_at_every_level(measure):
     found = made(measure)
     shown = found.method.view(country(), found.plan, found.tables)
@@ -570,6 +578,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+@pytest.mark.whole
 def test_changed_tables_are_found(lie):
     found = made()
     assert found.method.check(country(), found.plan, found.tables).findings == ()
@@ -583,6 +592,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("kept", PLANS.values(), ids=PLANS)
+@pytest.mark.whole
 def test_a_plan_that_does_not_pay_for_a_level_is_found(kept):
     found = made()
     less = found.plan.model_copy(update={"draws": tuple(filter(kept, found.plan.draws))})
@@ -590,6 +600,7 @@ def test_a_plan_that_does_not_pay_for_a_level_is_found(kept):
 
 
 @every_measure
+@pytest.mark.whole
 def test_noise_that_is_missing_is_found_and_sound_noise_is_not(measure):
     """Counts of places without their noise: places and those that lie in them agree too well."""
     found, of = made(measure), country()
@@ -608,6 +619,7 @@ def _without_noise(found: Synthetic, of: Domain, codes: np.ndarray) -> dict[str,
     return {**found.tables, "noisy-counts": noisy.set_column(place, noisy.schema.field("noisy_1"), pa.array(values))}
 
 
+@pytest.mark.whole
 def test_more_rows_can_be_drawn():
     found, of = made(sets={"count": 2, "budget": "shared"}), country()
     drawn = found.method.source(of, found.plan, found.tables, 3, SeededRandomness("more")).rows(
@@ -639,6 +651,7 @@ def test_places_beside_attributes_without_a_choice_are_refused_before_data():
 
 
 @pytest.mark.parametrize("method", ["places", "pairs"])
+@pytest.mark.whole
 def test_an_exact_number_of_rows_is_kept_whatever_was_expected(method):
     of = one_nation(2, expected=20)
     codes = np.stack([np.arange(5000) % 9, np.arange(5000) % 2], axis=1)

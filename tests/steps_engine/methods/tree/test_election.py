@@ -55,6 +55,7 @@ def test_scores_of_huge_counts_are_as_exact_as_an_election_assumes():
 
 @pytest.mark.parametrize("utility", [AIC, BIC], ids=["aic", "bic"])
 @pytest.mark.parametrize("categories, most", [(1, 60), (2, 60), (3, 14), (4, 7)])
+@pytest.mark.whole
 def test_adding_a_record_moves_the_score_within_its_declared_interval(utility, categories, most):
     public = np.full((most + 1) ** categories, categories)
     moved = changes(lambda h: utility.score(h, public, 1000), categories, most)

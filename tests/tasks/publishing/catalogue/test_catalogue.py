@@ -113,6 +113,7 @@ def test_the_canaries_are_in_the_ledger(shelves: Home):
     assert all(canary in said for canary in (SECRET, "03:14:15", "never-seen"))
 
 
+@pytest.mark.whole
 def test_the_same_home_makes_the_same_bytes_and_copies_nothing_again(shelves: Home, out: Path, tmp_path: Path):
     catalogue(shelves, out, outlooks(), DAY, problems=SOUND)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
@@ -133,6 +134,7 @@ def test_a_withdrawal_reaches_the_catalogue_and_copies_no_other_bundle(home: Hom
     assert listed["poll-2025"]["state"] == "withdrawn" and listed["poll-2025"]["page"].endswith("notice.html")
 
 
+@pytest.mark.whole
 def test_a_spoilt_copy_is_mended(shelves: Home, out: Path):
     catalogue(shelves, out, problems=SOUND)
     spoilt = out / "releases/poll-2025/margins.csv"
@@ -143,6 +145,7 @@ def test_a_spoilt_copy_is_mended(shelves: Home, out: Path):
         assert contents(out / "releases" / name) == contents(shelves.public / name)
 
 
+@pytest.mark.whole
 def test_a_bundle_that_does_not_verify_is_left_out_told_and_taken_off(home: Home, out: Path):
     catalogue(home, out)
     edit_table(home.public / "poll-2025/synthetic-1.parquet", lambda columns: columns["wage"].reverse())
@@ -173,6 +176,7 @@ def test_a_ledger_that_was_edited_leaves_the_catalogue_as_it_was(home: Home, out
     assert contents(out) == before
 
 
+@pytest.mark.whole
 def test_a_folder_that_the_ledger_never_published_is_left_out(home: Home, out: Path):
     shutil.copytree(home.public / "poll-2025", home.public / "poll-2030")
     answer = catalogue(home, out)
