@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 ROWS = 1_234_577  # seven digits, so that no microsecond of a time stamp looks like it
 PERSON = 987_650_000_000_000  # every person's number begins like this
 STRANGER = "quetzalcoatlus"  # a category that no domain knows
+# What a release is paid with where ROWS is sought: its noisy number of rows is public, and is ROWS by chance once in a million.
+LITTLE = "0.00005"
 
 DATASET = """
 name: small

@@ -10,7 +10,7 @@ import pytest
 from flows.runtime.boundary import fit_for_public
 from schemas.errors import SpecError, StepsError
 from tasks.stores.home import Home
-from tests.flows.small import PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records
+from tests.flows.small import LITTLE, PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, write_records
 from tests.prefect_server import PREFECT_HOME, PrefectServer
 
 
@@ -25,7 +25,7 @@ def test_no_canary_reaches_prefect_the_terminal_or_the_open_part_of_the_home(
 ):
     write_records(small.folder / "records.parquet", ROWS)
     steps("budget", "grant", "small-people", "2", "--why", "a test")
-    said = [steps("run", small.release)]
+    said = [steps("run", small.write(epsilon=LITTLE))]
     assert said[0].code == 0
 
     small.write(name="canary-2")

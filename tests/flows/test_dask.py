@@ -21,7 +21,7 @@ from schemas.errors import InfrastructureFault, SpecError, StepsError
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
 from tests.flows.conftest import steps_in
-from tests.flows.small import DATASET, PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
+from tests.flows.small import DATASET, LITTLE, PERSON, ROWS, STRANGER, Small, canaries_in, drawn, leaks, make_small
 from tests.postgres import running_server
 
 pytest.importorskip("prefect_dask", reason='prefect-dask is not installed: pip install "steps-release[dask]"')
@@ -44,7 +44,7 @@ def make_folder(folder: Path, rows: int) -> Small:
 
 
 def write_release(small: Small, name: str) -> Path:
-    path = small.write(name=name)
+    path = small.write(name=name, epsilon=LITTLE)
     path.write_text(path.read_text().replace("records.parquet", "records"))
     return path
 
@@ -115,7 +115,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, prefect_server) -> Iterator[B
 
 def _release_all(small: Small, patch: pytest.MonkeyPatch) -> Both:
     steps = steps_in(small)
-    steps("budget", "grant", "small-people", "1.5", "--why", "three releases")
+    steps("budget", "grant", "small-people", "0.00015", "--why", "three releases")
     embedded = steps("run", write_release(small, "embedded-1"), "--json").json
     patch.setenv("STEPS_DASK", "local:2")
     messages = listen(patch)
