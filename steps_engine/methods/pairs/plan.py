@@ -24,6 +24,7 @@ from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.settled import is_settled
 from steps_engine.inference.contrasts import is_counted, residual_variance
+from steps_engine.inference.exchanging import passes_over
 from steps_engine.inference.reweighting import SWEEPS
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
@@ -52,6 +53,7 @@ COUNTED_PER_ROW_AND_TABLE, SECONDS_PER_TABLE = 3e-9, 7e-3  # of counting; of its
 BYTES_PER_VALUE = 14  # of a block and its base (docs/lab/performance.md)
 SECONDS_PER_ROW, SECONDS_PER_ROW_AND_TABLE = 3e-8, 1e-9  # each time that rows are weighed
 SECONDS_PER_VALUE = 2.5e-7  # of drawing and writing rows
+SECONDS_PER_VISIT = 2.5e-8  # of a row that may be exchanged, to a triple
 SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows taken from it are weighed
 SWEPT_BLOCK = SWEPT_IN_BLOCKS + 2  # of several blocks: with their beginning, and with the tables that they settled on
 
@@ -94,25 +96,27 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
     return Outline(
         layers=tuple(_layers(domain, draws, allowance)),
         draws=tuple(draws),
-        memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes)),
-        seconds=_seconds(rows, len(domain.sizes), number, method.sets.count),
+        memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes), number),
+        seconds=_seconds(rows, domain.sizes, number, method.sets.count),
         election=_election(divided, allowance, len(set(candidates(domain)).difference(declared))),
     )
 
 
-def bytes_of(rows: int, attributes: int) -> int:
+def bytes_of(rows: int, attributes: int, *tables: int) -> int:
     """What so many rows take while they are made, held at once with their base."""
-    return 2**28 + base_size(rows) * attributes * BYTES_PER_VALUE
+    return 2**28 + base_size(rows, *tables) * attributes * BYTES_PER_VALUE
 
 
-def _seconds(rows: int, attributes: int, tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it. Of several blocks each is
-    weighed a few times, from angles that are fitted once to as many rows as one has."""
-    base = max(rows, base_size(min(rows, BLOCK)))
+def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int) -> float:
+    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, some of which are exchanged.
+    Of several blocks each is weighed a few times, from angles that are fitted once to as many rows as one has."""
+    base = max(rows, base_size(min(rows, BLOCK), tables))
     swept = base * SWEPT_BASE + rows * SWEPT_ROWS if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
     weighed = swept * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
-    return round(3 + once + sets * (weighed + base * attributes * SECONDS_PER_VALUE), 1)
+    visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if rows <= BLOCK else 0
+    made = weighed + base * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
+    return round(3 + once + sets * made, 1)
 
 
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import no_codes
+from steps_engine.inference.exchanging import exchanged
 from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
@@ -18,6 +19,7 @@ from steps_engine.noise import Randomness, permutation, uniform
 
 BASE, MOST_BASE = 4, 16  # rows of the base for every row of a set; where rows are few, more
 CHEAP_BASE, LARGEST_BASE = 2**17, 2**20
+CHEAP_VISITS = 2**25  # of a row of the base to a table
 RULES_FIRST = 1e3  # nats: attributes that rules tie are neighbours in the tree
 LEAST_PART = 1e-3  # of a cell's count, squared errors below which no weight is worth fitting
 CROWDED = 1.0  # the same for each dimension of a table per row that there is to weigh, by the trust in the rows
@@ -37,8 +39,11 @@ def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Rando
     if not rows:
         return no_codes(rows, structure.margins.domain.sizes)
     information = found.information(structure.tables)
-    base = base_rows(structure, found, information, base_size(rows), randomness)
-    taken = agreeing(structure, found, base, rows, by_weight(structure, information), randomness)
+    base = base_rows(structure, found, information, base_size(rows, len(structure.tables)), randomness)
+    weight = weights(structure, found, base)
+    taken = agreeing(structure, found, base, weight, rows, by_weight(structure, information), randomness)
+    if not trunk(structure):  # where triples were measured, rows agree with them
+        taken = exchanged(taken, base, weight, structure.sizes, randomness)
     return in_categories(structure, found, taken, randomness)
 
 
@@ -60,8 +65,14 @@ def ungrouped(structure: Structure, found: Estimate, j: int, groups: np.ndarray,
     return by_quota(groups, within, randomness)
 
 
-def base_size(rows: int) -> int:
-    return min(max(BASE * rows, min(MOST_BASE * rows, CHEAP_BASE)), max(rows, LARGEST_BASE))
+def base_size(rows: int, tables: int = CHEAP_VISITS // CHEAP_BASE) -> int:
+    """More rows where they are cheap to weigh: few, or of few tables.
+
+    >>> base_size(45_000) // 45_000, base_size(45_000, 105) // 45_000, base_size(10**4, 105) // 10**4, base_size(2 * 10**6)
+    (4, 7, 16, 2000000)
+    """
+    cheap = max(CHEAP_BASE, CHEAP_VISITS // max(tables, 1))
+    return min(max(BASE * rows, min(MOST_BASE * rows, cheap)), max(rows, LARGEST_BASE))
 
 
 def spanning_tree(attributes: int, pairs: tuple[Table, ...], worth: np.ndarray, together: Table = ()) -> list[int]:
@@ -158,16 +169,22 @@ def rungs_below(rungs: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def agreeing(
-    structure: Structure, found: Estimate, base: np.ndarray, rows: int, order: list[int], randomness: Randomness
+    structure: Structure,
+    found: Estimate,
+    base: np.ndarray,
+    weight: np.ndarray,
+    rows: int,
+    order: list[int],
+    randomness: Randomness,
 ) -> np.ndarray:
     """Rows taken from the base by weight, and again from themselves: few change then, so that chance moves little.
 
     Then what taking rows has moved is brought back: to what the weights had settled on, not once more to what is noisy.
     """
-    for sweeps in (SWEEPS, AGAIN):
-        weight = weights(structure, found, base, sweeps)
-        settled = tables_of(base, structure.sizes, structure.tables, weight)
-        base = rows_at(base, sample(base, weight, rows, order, structure.sizes, randomness))
+    base = rows_at(base, sample(base, weight, rows, order, structure.sizes, randomness))
+    weight = weights(structure, found, base, AGAIN)
+    settled = tables_of(base, structure.sizes, structure.tables, weight)
+    base = rows_at(base, sample(base, weight, rows, order, structure.sizes, randomness))
     found = replace(found, tables=settled, variances=[np.zeros(table.size) for table in settled])
     for _ in range(BROUGHT_BACK):
         weight = weights(structure, found, base, AGAIN)

@@ -21,7 +21,7 @@ from steps_engine.inference.raking import raked
 from steps_engine.inference.rounding import whole_numbers
 from steps_engine.methods.pairs.estimate import Estimate, estimate
 from steps_engine.methods.pairs.structure import Margins, Structure, Table
-from steps_engine.methods.pairs.synthesize import agreeing, base_rows, base_size, by_weight, in_categories
+from steps_engine.methods.pairs.synthesize import agreeing, base_rows, base_size, by_weight, in_categories, weights
 from steps_engine.methods.places.estimate import Joined, Measured, joined, shares_by_place
 from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.sources import Drawn, measurement_of
@@ -170,8 +170,8 @@ def _agreeing(measured: Measured, made: Country, rows: int, randomness: Randomne
     above = (places.within(made.level, level)[lies].astype(base.dtype) for level in range(1, made.level))
     base = np.asfortranarray(np.column_stack([base, *above]))
     wanted, goal = made.wanted
-    order = by_weight(wanted, goal.information(wanted.tables))
-    return in_categories(structure, found, agreeing(wanted, goal, base, rows, order, randomness), randomness)
+    order, weight = by_weight(wanted, goal.information(wanted.tables)), weights(wanted, goal, base)
+    return in_categories(structure, found, agreeing(wanted, goal, base, weight, rows, order, randomness), randomness)
 
 
 def place_rows(measured: Measured, made: Country, rows: int, randomness: Randomness) -> list[np.ndarray]:

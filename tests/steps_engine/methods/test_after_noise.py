@@ -45,10 +45,10 @@ ROWS = {
     "privbayes/split/rho": "b7d7876ffbff 1f5c403d6e18",
     "privbayes/shared/eps": "88360a4eaaf3 1cf66951e759",
     "privbayes/shared/rho": "ae9db60ee690 2dbf4daaa926",
-    "pairs/split/eps": "820f0ff993d8 bb84c01c2a7f",
-    "pairs/split/rho": "91bf27489bf6 5ab5e48d9f6e",
-    "pairs/shared/eps": "45a5ac08b3f6 74194579a841",
-    "pairs/shared/rho": "d8e470c1145c 6d133a0a5902",
+    "pairs/split/eps": "3d83df33107f c370d1b0c85e",
+    "pairs/split/rho": "05b4cd591c8d 10160ed8e4d9",
+    "pairs/shared/eps": "446a63eee258 4f6da611cb9f",
+    "pairs/shared/rho": "60ce318f32a8 63355f825fef",
 }
 
 

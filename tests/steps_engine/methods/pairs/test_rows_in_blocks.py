@@ -86,7 +86,7 @@ def test_a_block_follows_from_its_stream_and_the_seed_in_common(measured):
 
 
 def test_a_plan_tells_that_blocks_after_the_first_are_cheaper():
-    one, ten = (_seconds(number * BLOCK, 100, 4950, 1) for number in (1, 10))
+    one, ten = (_seconds(number * BLOCK, (4,) * 100, 4950, 1) for number in (1, 10))
     assert ten < 0.6 * 10 * one  # sweeps, not drawing and writing, are most of it
-    few, many = (_seconds(number * BLOCK, 100, 0, 1) - 3 for number in (1, 10))
+    few, many = (_seconds(number * BLOCK, (4,) * 100, 0, 1) - 3 for number in (1, 10))
     assert many > 0.6 * 10 * few  # control: where there are no tables

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from schemas.spec.method import method_spec
+from schemas.spec.release import ReleaseSpec
 from steps_engine.accounting.mechanisms import contrast_variance
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of as codes_of_table
+from steps_engine.evaluation.coded import Coded
+from steps_engine.evaluation.measures.margins import margins
 from steps_engine.methods.pairs.estimate import estimate
 from steps_engine.methods.pairs.synthesize import (
     LARGEST_BASE,
@@ -121,8 +124,9 @@ def test_rows_that_are_weighed_and_sampled_again_are_nearer_to_all_pairs_than_th
     structure, noisy = read_measured(of, released.plan, released.tables)
     found, order = estimate(structure, noisy, 0, None), list(range(14))
     base = base_rows(structure, found, found.information(structure.tables), 20_000, SeededRandomness(1))
-    taken = sample(base, weights(structure, found, base), 5000, order, structure.sizes, SeededRandomness(2))
-    rows = agreeing(structure, found, base, 5000, order, SeededRandomness(2))
+    weight = weights(structure, found, base)
+    taken = sample(base, weight, 5000, order, structure.sizes, SeededRandomness(2))
+    rows = agreeing(structure, found, base, weight, 5000, order, SeededRandomness(2))
     assert rows.shape == (5000, 14)
     assert {tuple(row) for row in rows.tolist()} <= {tuple(row) for row in base.tolist()}
     once, again = (misfit(structure, found, each, np.ones(5000)) for each in (base[taken], rows))
@@ -132,6 +136,7 @@ def test_rows_that_are_weighed_and_sampled_again_are_nearer_to_all_pairs_than_th
 def test_a_base_has_several_rows_for_every_row_until_memory_ends_that():
     assert [base_size(rows) for rows in (1, 8192, 30_000, 100_000)] == [16, 2**17, 2**17, 400_000]
     assert [base_size(rows) for rows in (10**6, 10**7)] == [LARGEST_BASE, 10**7]
+    assert [base_size(40_000, tables) for tables in (0, 64, 105, 10**4)] == [640_000, 2**19, 2**25 // 105, 160_000]
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", PLENTY])
@@ -190,3 +195,45 @@ def test_of_an_empty_table_there_are_few_rows_or_none(sizes):
     of = domain(*sizes)
     released = made(of, count_codes(np.zeros((0, len(sizes)), int)))
     assert released.records[0].num_rows <= 1
+
+
+def chained(rows: int = 4000, attributes: int = 9) -> np.ndarray:
+    drawn = np.random.default_rng(3)
+    codes = drawn.integers(0, 3, (rows, attributes))
+    for j in range(2, attributes):
+        copied = drawn.random(rows) < 0.4
+        codes[copied, j] = codes[copied, j - 2]
+    return codes
+
+
+def unexchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steps_engine.methods.pairs.synthesize.exchanged", lambda rows, *_: rows)
+
+
+@pytest.mark.whole
+def test_rows_that_were_exchanged_are_nearer_in_triples_and_no_further_in_pairs(monkeypatch):
+    codes = chained()
+    of, names = domain(*[3] * 9, expected_rows=4000), tuple(f"a{j}" for j in range(9))
+    original, counts = Coded(names, (3,) * 9, codes), count_codes(codes)
+
+    def distances() -> np.ndarray:
+        rows = codes_of_table(made(of, counts, pairs="all").records[0], of).astype(np.int64)
+        return np.array([margins(original, [Coded(names, (3,) * 9, rows)], ways).mean for ways in (2, 3)])
+
+    exchanged = distances()
+    unexchanged(monkeypatch)
+    before = distances()
+    assert exchanged[1] < 0.95 * before[1] and exchanged[0] < before[0]
+
+
+@pytest.mark.whole
+def test_rows_that_agree_with_measured_triples_are_not_exchanged(monkeypatch):
+    codes = chained(1000, 5)
+    of = domain(*[3] * 5, expected_rows=1000)
+    asked = release(of, method_spec(decomposition="pairs", pairs="all"), "10")
+    declared = ReleaseSpec.model_validate({**dict(asked.spec), "analyses": (tuple(of.names[:3]),)})
+    for each, differs in ((asked.model_copy(update={"spec": declared}), False), (asked, True)):
+        before = run(each, count_codes(codes), SeededRandomness(0)).records[0]
+        with monkeypatch.context() as patch:
+            unexchanged(patch)
+            assert (run(each, count_codes(codes), SeededRandomness(0)).records[0] != before) is differs
