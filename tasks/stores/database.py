@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -159,9 +160,22 @@ def _must_be_whole(database: Database, path: Path) -> None:
     _whole[path] = looks
 
 
-def _sqlite(path: Path, patience: float) -> Database:
+def _make_file(path: Path) -> None:
+    """An empty file for its owner alone, where there is none.
+
+    One that exists is never opened here: under POSIX whoever closes a file loses all locks that the process has on it, those of
+    other threads' connections too; and then another process that has read takes their write-ahead log away, entries included.
+    """
     with disk_faults(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            if not os.access(path, os.R_OK | os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+
+
+def _sqlite(path: Path, patience: float) -> Database:
+    _make_file(path)
     url = sql.URL.create("sqlite", database=str(path))
     arguments = {"timeout": patience, "isolation_level": None}
     engine = sql.create_engine(url, poolclass=sql.NullPool, hide_parameters=True, connect_args=arguments)

@@ -35,13 +35,16 @@ def public_hex(home: Home, name: str = SIGNING) -> str:
 
 def must_be_ours(home: Home, ledger: Ledger) -> None:
     """Refuses a home that is not the one that the ledger knows."""
-    registered, found = homes(ledger), keys_of(home)
+    registered = homes(ledger)
     if not registered:
-        return _must_fit_seals(home, ledger, found)
+        return _must_fit_seals(home, ledger)
+    found = keys_of(home)  # read after the ledger: keys are made before it knows them
     said: dict[str, str] = registered[-1].details["keys"]
     wrong = [name for name in said if found.get(name) != said[name]]
     if not wrong:
         return None
+    if len(homes(ledger)) > len(registered):  # a key was changed between the two looks
+        return must_be_ours(home, ledger)
     if not found:
         raise EvidenceBroken(
             f"{home.path} has no keys, though the ledger {ledger.database.name} knows its home: is this another folder, or a "
@@ -58,9 +61,10 @@ def must_be_ours(home: Home, ledger: Ledger) -> None:
     raise EvidenceBroken(f"{what} in {home.path}. {NOTHING}. {RESTORE}")
 
 
-def _must_fit_seals(home: Home, ledger: Ledger, found: dict[str, str]) -> None:
+def _must_fit_seals(home: Home, ledger: Ledger) -> None:
     """A ledger of an earlier version has no home yet: its last draw has a name that only the home's key gives."""
-    entries = ledger.entries()
+    # Again the ledger first: keys are made before anything is drawn or published, so those of every draw are found.
+    entries, found = ledger.entries(), keys_of(home)
     draws = [entry for entry in entries if is_draw(entry)]
     if draws and _name_under_key(home, found, draws[-1], entries) != draws[-1].details["id"]:
         which = "no keys/artifacts.key" if "artifacts.key" not in found else "another keys/artifacts.key"

@@ -58,8 +58,10 @@ def keyed_hash(key: bytes, content: bytes) -> str:
 def signing_key(home: Home) -> Ed25519PrivateKey:
     """The key that signs manifests; its public half lies beside it in signing-key.pub."""
     path, public = home.keys / SIGNING, home.keys / SIGNING_PUBLIC
+    # The public half is looked for first: it is made after the private one, so who saw it finds that too, unless it was lost.
+    is_known = public.exists()
     if not path.exists():
-        if public.exists():
+        if is_known:
             raise EvidenceBroken(
                 f"{path} is gone, and its public half is still there: another key would sign as somebody else. {RESTORE}"
             )

@@ -145,6 +145,6 @@ FAMILY = Family(
     name="canaries",
     does="Rare words and numbers in the records of real `steps run` processes that log everything, in good runs and in failing ones; everything outside confidential/ (files, Prefect's database, logs, bundles, anchor, output) is searched in plain, UTF-16, base64, hexadecimal and packed form.",
     trials=len(CASES),
-    share=300,
+    share=150,
     attempt=attempt,
 )

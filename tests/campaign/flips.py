@@ -69,7 +69,7 @@ def preparing(folder: Path) -> Iterator[dict[str, Any]]:
     parts = [(str(place), path.name, start) for path in sorted(place.iterdir()) for start in starts(path.stat().st_size)]
     others = [_released(folder / way, way) for way in OTHERS]
     parts += [(str(other), path.name, 0) for other in others for path in sorted(other.iterdir())]
-    yield {"bundle": str(place), "parts": parts}
+    yield {"bundle": str(place), "parts": parts, "trials": len(parts)}
 
 
 def starts(size: int) -> list[int]:
@@ -89,8 +89,6 @@ def _released(folder: Path, way: str) -> Path:
 
 def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
     """Each byte of one part becomes another one, is looked at, and is put back."""
-    if trial.number >= len(trial.shared["parts"]):
-        return Found(tried=0)
     place, name, start = trial.shared["parts"][trial.number]
     folder, key = trial.folder / Path(place).name, Path(place).parents[1] / "keys" / "signing-key.pub"
     shutil.copytree(place, folder)
@@ -111,8 +109,7 @@ def attempt(trial: Trial, verify: Verify = verify_until_found) -> Found:
 FAMILY = Family(
     name="bytes",
     does="Every byte of a small bundle (signed files, signature, keys, history of keys, notice of withdrawal) is changed to another one, one at a time, of the long list of what is installed 32 times 256, and the first 256 of every file of a bundle of places and of one of households; `verify` must find each.",
-    trials=2000,
-    share=600,
+    share=350,
     attempt=attempt,
     preparing=preparing,
 )

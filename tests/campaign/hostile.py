@@ -140,7 +140,7 @@ FAMILY = Family(
     name="hostile",
     does="Generated specs (planned) and files of records (released): damaged, cut, nested, huge, of wrong types, in odd encodings, with markup, links, pipes. Each is refused in words with the exit code of the contract and nothing charged, or works.",
     trials=500,
-    share=500,
+    share=190,
     attempt=attempt,
     preparing=preparing,
 )

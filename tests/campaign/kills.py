@@ -115,8 +115,8 @@ def _stopped(subject: Subject, process: subprocess.Popen[bytes], chance: random.
 FAMILY = Family(
     name="kills",
     does="Real `steps run` processes meet kill -9, SIGTERM or SIGSTOP and SIGCONT at random moments; then the release is run to its end.",
-    trials=48,
-    share=800,
+    trials=24,
+    share=300,
     attempt=attempt,
     preparing=preparing,
     at_once=AT_ONCE,

@@ -139,8 +139,8 @@ def _real_run(trial: Trial, home: Home, server: Postgres, program: Sequence[str]
 FAMILY = Family(
     name="postgres",
     does="Four processes charge without a pause while a backend in mid-transaction, or the PostgreSQL server, is killed (kill -9) and started again; some trials kill the server under a real `steps run`.",
-    trials=40,
-    share=300,
+    trials=20,
+    share=260,
     attempt=attempt,
     preparing=serving,
     at_once=1,

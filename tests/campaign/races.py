@@ -99,10 +99,10 @@ def judged(home: Home, room: int, kind: str, said: dict[str, str]) -> Found:
     return Found.in_one(kind, lost + check_ledger(home), over)
 
 
-def _family(name: str, does: str, preparing: Any) -> Family:
+def _family(name: str, does: str, preparing: Any, trials: int) -> Family:
     text = f"{PROCESSES} processes at once pay for releases of their own by the stage `charge`, with room for 3 to 23; some trials are {REAL} real `steps run`, with room for two. {does}"
-    return Family(name, text, trials=12, share=330, attempt=attempt, preparing=preparing, at_once=1)
+    return Family(name, text, trials=trials, share=220, attempt=attempt, preparing=preparing, at_once=1)
 
 
-ON_SQLITE = _family("races-sqlite", "The ledger is a SQLite file.", nothing_shared)
-ON_POSTGRESQL = _family("races-postgresql", "The ledger is on PostgreSQL.", serving)
+ON_SQLITE = _family("races-sqlite", "The ledger is a SQLite file.", nothing_shared, trials=12)
+ON_POSTGRESQL = _family("races-postgresql", "The ledger is on PostgreSQL.", serving, trials=8)

@@ -19,7 +19,7 @@ from tasks.stages.discretize import discretize
 from tasks.stages.plan import plan
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tests.campaign.races import write_again
+from tests.campaign.races import ANSWERS, write_again
 from tests.campaign.stages import warm
 from tests.campaign.subject import COST, POPULATION
 from tests.flows.without_prefect import in_child
@@ -75,6 +75,12 @@ def last_said(heard: str, pipe: IO[str]) -> str:
     return pipe.readline().strip() or ("died" if heard in ("", READY) else heard)
 
 
+def told(error: StepsError) -> str:
+    """The name of a refusal; of one that no racer should hear, its words too."""
+    name = type(error).__name__
+    return name if name in ANSWERS else " ".join(f"{name}: {error}".split())
+
+
 def _start(racer: Racer, home: Home, path: Path, gate: int, opener: int) -> int:
     reader, writer = os.pipe()
     if os.fork():
@@ -87,7 +93,7 @@ def _start(racer: Racer, home: Home, path: Path, gate: int, opener: int) -> int:
         os.read(gate, 1)
         answer = pay()
     except StepsError as error:
-        answer = type(error).__name__
+        answer = told(error)
     except BaseException as error:
         answer = f"failed with {type(error).__name__}: {error}"
     os.write(writer, f"{answer}\n".encode())

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -35,11 +36,14 @@ def tried(family: Family, trial: Trial) -> Found:
 
 def run_family(family: Family, record: Record, seed: int, deadline: float, say: Say = print) -> None:
     """Whatever of the family is not yet in the record, in order, as far as time goes."""
-    left = iter(sorted(set(range(family.trials)) - record.done(family.name)))
     folder = Path(mkdtemp(prefix=f"campaign-{family.name}-"))  # short, and on a disk that may be small
     try:
         with family.preparing(folder / "shared") as shared, _pool(family.at_once) as pool:
-            _run(family, record, pool, (Trial(family.name, n, seed, folder / str(n), shared) for n in left), deadline, say)
+            whole = replace(family, trials=shared.get("trials", family.trials))
+            left = sorted(set(range(whole.trials)) - record.done(family.name))
+            _run(whole, record, pool, (Trial(family.name, n, seed, folder / str(n), shared) for n in left), deadline, say)
+            if len(record.done(family.name)) < whole.trials:
+                say(f"{family.name}: cut short, its time is over: {progress(whole, record)}")
     except CannotTry as reason:
         say(f"{family.name}: cannot be tried here. {reason}")
     if all(found.good for found in record.of(family.name)):

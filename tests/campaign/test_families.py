@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from schemas.errors import BudgetRefused, EvidenceBroken
 from tasks.verify.bundle import Verdict, verify_bundle
 from tests.campaign import broken, canaries, disk, flips, hostile, kills, lies, postgres_kills, races, racing, stages
 from tests.campaign.subject import drawn, make_subject, overspending
 from tests.campaign.trials import CannotTry, Found, Trial
+from tests.flows import without_prefect
 from tests.flows.small import PERSON
+from tests.flows.without_prefect import in_child, killed_at, killed_in
 
 pytestmark = pytest.mark.whole  # every test begins with a release
 
@@ -117,6 +121,18 @@ def test_every_durable_step_is_in_one_chain_of_kills():
     assert len({each for chain in chains for each in chain}) == len(steps)
 
 
+def test_a_process_that_has_run_stages_itself_counts_and_kills_at_the_same_steps(tmp_path, monkeypatch):
+    """Other families release in the campaign's own process, which then rehearses for this one."""
+    for name in ("rehearsed", "killed"):
+        (tmp_path / name).mkdir()
+    rehearsed, killed = (make_subject(tmp_path / name) for name in ("rehearsed", "killed"))
+    monkeypatch.setattr(without_prefect, "stage_now", "forget")  # as a run leaves it
+    steps = in_child(lambda _: killed_at(None, rehearsed.home, rehearsed.release, 0))[1][0]
+    assert (steps.count("start"), steps.count("forget")) == (1, 2)
+    status, said = in_child(lambda _: killed_in("start", 1, killed.home, killed.release))
+    assert os.WIFSIGNALED(status), said
+
+
 @pytest.mark.slow
 def test_a_stage_that_is_killed_is_resumed_and_a_broken_one_is_counted(tmp_path):
     shared = COLD | {"places": [("households", [("charge", 3), ("synthesize", 20)]), ("tree", [("charge", 5)])]}
@@ -124,8 +140,6 @@ def test_a_stage_that_is_killed_is_resumed_and_a_broken_one_is_counted(tmp_path)
     control = trial("stages", tmp_path, 1, shared)
 
     def sabotage() -> None:
-        from tests.flows import without_prefect
-
         forget = without_prefect.forget_exact_counts
 
         def do_harm(home, asked):
@@ -172,6 +186,11 @@ def test_a_racer_that_never_got_ready_has_said_why_and_a_silent_one_died():
     assert racing.last_said("InfrastructureFault", io.StringIO("")) == "InfrastructureFault"
     assert racing.last_said("ready", io.StringIO("charged\n")) == "charged"
     assert racing.last_said("ready", io.StringIO("")) == racing.last_said("", io.StringIO("")) == "died"
+
+
+def test_a_racer_says_what_it_was_refused_with_unless_that_is_an_answer():
+    assert racing.told(BudgetRefused("a release asks for more")) == "BudgetRefused"
+    assert racing.told(EvidenceBroken("a key\nis gone")) == "EvidenceBroken: a key is gone"
 
 
 @pytest.mark.slow

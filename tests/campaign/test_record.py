@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +27,7 @@ def every_third_loses(trial: Trial) -> Found:
     return Found.in_one("kind", ["lost a file", "and another"] if trial.number % 3 == 0 else [])
 
 
-TOY = Family("toy", "Loses something in every third trial.", trials=8, share=1, attempt=every_third_loses, at_once=1)
+TOY = Family("toy", "Loses something in every third trial.", share=1, attempt=every_third_loses, trials=8, at_once=1)
 
 
 @pytest.mark.whole
@@ -57,8 +61,21 @@ def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, monkeypatc
 
 def test_when_time_is_over_no_further_trial_begins(tmp_path: Path):
     record = Record.opened(tmp_path, 1)
-    run_family(TOY, record, 1, time.monotonic() - 1, lambda _: None)
-    assert record.found == {}
+    said: list[str] = []
+    run_family(TOY, record, 1, time.monotonic() - 1, said.append)
+    assert record.found == {} and said[-1].startswith("toy: cut short, its time is over: 0 of 8 trials")
+
+
+@contextmanager
+def of_four(_: Path) -> Iterator[dict[str, Any]]:
+    yield {"trials": 4}
+
+
+@pytest.mark.whole
+def test_a_family_is_whole_when_all_that_was_prepared_is_tried(tmp_path: Path):
+    record, said = Record.opened(tmp_path, 1), []
+    run_family(replace(TOY, preparing=of_four), record, 1, time.monotonic() + 60, said.append)
+    assert record.done("toy") == {0, 1, 2, 3} and not any("cut short" in line for line in said)
 
 
 def test_the_command_prints_one_table_and_fails_where_nothing_was_tried(tmp_path: Path, capsys):

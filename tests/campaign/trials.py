@@ -55,14 +55,14 @@ def nothing_shared(_: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Family:
-    """One way to attack: `trials` of it are a full campaign; `share` is its part of the time, about the
-    CPU seconds that all of them take."""
+    """One way to attack: `trials` of it are a full campaign, unless what was prepared says how many there are ("trials"); `share`
+    is its part of the time, about the seconds that all of them take on two idle cores."""
 
     name: str
     does: str
-    trials: int
     share: float
     attempt: Callable[[Trial], Found]
+    trials: int = 0
     preparing: Callable[[Path], AbstractContextManager[dict[str, Any]]] = nothing_shared
     at_once: int = 2
 

@@ -44,6 +44,7 @@ def run_stages(home: Home, path: Path) -> bool:
         stage_now = stage
         return stage
 
+    at("start")  # also where this process, or the one it was forked from, has run stages before
     must_be_current(home)
     asked = load_release(path)
     at("plan")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ from tasks.stages.forget import exact_counts
 from tasks.stages.grant import begin_anchor, grant
 from tasks.stages.take_back import withdraw
 from tasks.stages.validate import silent_gx
+from tasks.stores import identity
 from tasks.stores.acts import homes
 from tasks.stores.home import Home
 from tasks.stores.identity import make_keys, must_be_ours
 from tasks.stores.ledger import open_ledger
+from tasks.stores.rotation import rotate
 from tests.flows import without_prefect
 from tests.flows.small import Small, make_small
 from tests.flows.without_prefect import run_stages
@@ -165,8 +168,6 @@ def test_the_private_half_alone_being_gone_is_no_reason_for_a_new_key(tmp_path: 
 def test_a_ledger_of_an_earlier_version_is_known_by_the_names_of_its_draws(
     home: Home, small: Small, tmp_path: Path, monkeypatch
 ):
-    from tasks.stores import identity
-
     monkeypatch.setattr(identity, "homes", lambda _: [])  # as before homes were registered
     must_be_ours(home, open_ledger(home))
     (home.keys / "artifacts.key").write_bytes(b"k" * 32)
@@ -174,6 +175,44 @@ def test_a_ledger_of_an_earlier_version_is_known_by_the_names_of_its_draws(
         must_be_current(home)
     with pytest.raises(EvidenceBroken, match="no keys/artifacts.key"):
         must_be_current(elsewhere(home, tmp_path / "mount"))
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, look: str, act: Callable[[], object]) -> None:
+    """After this look of `must_be_ours`, and before its next, another process acts; once."""
+    looked, acted = getattr(identity, look), []
+
+    def look_and_be_late(*asked: object) -> object:
+        seen = looked(*asked)
+        if not acted:
+            acted.append(True)
+            act()
+        return seen
+
+    monkeypatch.setattr(identity, look, look_and_be_late)
+
+
+@pytest.mark.parametrize("look", ["homes", "keys_of"])
+def test_a_first_release_that_another_process_makes_between_two_looks_is_ours(small: Small, tmp_path: Path, monkeypatch, look):
+    home = Home(tmp_path / "fresh")
+    ledger = open_ledger(home)
+    ledger.grant("small-people", 10**9, "two releases")
+    meanwhile(monkeypatch, look, lambda: run_stages(home, small.release))
+    must_be_ours(home, ledger)
+    assert ledger.state("small-1") == "evaluated"
+    (home.keys / "artifacts.key").unlink()  # the control: one that was lost is
+    with pytest.raises(EvidenceBroken, match="Nothing was charged"):
+        must_be_ours(home, ledger)
+
+
+@pytest.mark.parametrize("look", ["homes", "keys_of"])
+def test_a_signing_key_that_is_rotated_between_two_looks_is_ours(home: Home, monkeypatch, look):
+    ledger, before = open_ledger(home), (home.keys / "signing-key.pem").read_bytes()
+    meanwhile(monkeypatch, look, lambda: rotate(home, ledger, "every year"))
+    must_be_ours(home, ledger)
+    assert len(homes(ledger)) == 2
+    (home.keys / "signing-key.pem").write_bytes(before)  # the control: the one before is another's by now
+    with pytest.raises(EvidenceBroken, match="signing-key.pem is another"):
+        must_be_ours(home, ledger)
 
 
 def files_of(home: Home, stage: str) -> list[Path]:

@@ -26,7 +26,8 @@ import sqlalchemy as sql
 from schemas.errors import StepsError
 from tasks.stores.artifacts import Store
 from tasks.stores.charging import ChargeRequest
-from tasks.stores.database import SCHEMA_VERSION, version_of
+from tasks.stores.database import ENTRIES, SCHEMA_VERSION, version_of
+from tasks.stores.entries import Draft, body_of
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key, signing_key
 from tasks.stores.ledger import Ledger, open_ledger
@@ -271,6 +272,41 @@ def write_at_once(home: Home, processes: int, stage: str, side: str) -> list[Any
         report([reference.model_dump(), store.read(reference)["count"].to_pylist()])
 
     return [said[0] for said in together(processes, write)]
+
+
+OPENED = {
+    "ledger": open_ledger,
+    "file": lambda home: os.close(os.open(home.ledger_file, os.O_RDWR)),  # the control: closing it gives up SQLite's locks
+}
+
+
+def write_while_read(home: Home, opened: str) -> list[Any]:
+    """While an entry is written, its process opens the ledger, as another thread would, and another process begins to read; it
+    ends after the entry is acknowledged. The entry's number, and how many a later reader finds."""
+    (begin, begun), (end, ended) = os.pipe(), os.pipe()
+
+    def read(report: Callable[[object], None]) -> None:
+        for each in (begun, ended):
+            os.close(each)
+        os.read(begin, 1)
+        with open_ledger(home).database.reading() as connection:
+            report(connection.scalar(sql.select(sql.func.count()).select_from(ENTRIES)))
+            os.read(end, 1)
+
+    pid, reading = fork(read)
+
+    def draft(_: sql.Connection) -> Draft:
+        OPENED[opened](home)
+        os.close(begun)
+        os.read(reading, 100)
+        return Draft(
+            "grant", "grant:late", "late", None, body_of({"why": "race", "neighbours": "add_remove", "unit": "person"}), 1
+        )
+
+    entry, _ = open_ledger(home)._write(draft)
+    os.close(ended)
+    os.waitpid(pid, 0)
+    return [entry.seq, len(open_ledger(home).entries())]
 
 
 def make_keys_at_once(home: Home, processes: int) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -56,6 +57,24 @@ def test_the_public_half_lies_beside_the_signing_key_and_verifies_its_signatures
     (home.keys / "signing-key.pub").unlink()
     signing_key(home)
     assert load_pem_public_key((home.keys / "signing-key.pub").read_bytes()) == public
+
+
+@pytest.mark.parametrize("looked_at", ["signing-key.pem", "signing-key.pub"])
+def test_a_signing_key_that_another_process_makes_between_two_looks_is_no_lost_one(home, monkeypatch, looked_at):
+    look, made = Path.exists, []
+
+    def look_and_be_late(path: Path) -> bool:
+        seen = look(path)
+        if path.name == looked_at and not made:
+            made.append(True)
+            made[0] = signing_key(home)
+        return seen
+
+    monkeypatch.setattr(Path, "exists", look_and_be_late)
+    assert signing_key(home).private_bytes_raw() == made[0].private_bytes_raw()
+    (home.keys / "signing-key.pem").unlink()  # the control: one that was lost is
+    with pytest.raises(EvidenceBroken, match="is gone, and its public half is still there"):
+        signing_key(home)
 
 
 def test_the_home_is_where_the_environment_says(tmp_path, monkeypatch):

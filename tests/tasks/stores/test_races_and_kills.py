@@ -49,6 +49,20 @@ def test_a_first_use_by_many_processes_makes_one_ledger(any_home):
     assert open_ledger(any_home).entries() == []
 
 
+def test_an_entry_that_is_written_while_others_open_and_read_the_ledger_is_not_lost(home):
+    ledger = open_ledger(home)
+    ledger.grant(children.POPULATION, CAP, "race")
+    assert children.run("write_while_read", home, opened="ledger") == [2, 2]
+    assert ledger.verify(ledger.anchor) == []
+
+
+def test_a_control_that_gives_up_the_locks_of_the_ledger_loses_the_entry_and_is_caught(home):
+    ledger = open_ledger(home)
+    ledger.grant(children.POPULATION, CAP, "race")
+    assert children.run("write_while_read", home, opened="file") == [2, 1]
+    assert "this ledger ends at entry 1: it is an old copy" in ledger.verify(ledger.anchor)[0]
+
+
 def test_kill_9_anywhere_overspends_nothing_and_loses_no_acknowledged_charge(any_home):
     ledger = open_ledger(any_home)
     room = 120
