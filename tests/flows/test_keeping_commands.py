@@ -60,6 +60,30 @@ def test_status_and_forget(steps):
     assert steps("forget").out == "no exact counts lie about\n" and steps("status", "--json").json["exact_counts"] == []
 
 
+def everything_in(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def test_status_where_there_is_no_home_says_so_and_makes_none(steps, tmp_path: Path):
+    said = steps("status", "--home", tmp_path / "typo")
+    assert said.code == 2 and f"there is no home in {tmp_path / 'typo'}" in said.err and not (tmp_path / "typo").exists()
+    (mount := tmp_path / "mount").mkdir()
+    said = steps("status", "--home", mount, "--json")
+    assert said.json["exit_code"] == 2 and "ledger.db is missing" in said.json["error"] and everything_in(mount) == {}
+    assert steps("budget", "show", "--home", mount).code == 0 == steps("status", "--home", mount).code, "the control"
+
+
+def test_status_changes_nothing(steps, tmp_path: Path):
+    home = tmp_path / "copy" / "home"
+    before = everything_in(home)
+    assert steps("status").code == 0 and everything_in(home) == before
+    steps("budget", "show", "--home", tmp_path / "new")
+    before = everything_in(tmp_path / "new")
+    assert steps("status", "--home", tmp_path / "new").code == 0 and everything_in(tmp_path / "new") == before
+    before = everything_in(home)
+    assert steps("forget", "poll-2027").code == 0 and everything_in(home) != before, "the control"
+
+
 def test_a_withdrawn_release_is_said_to_be_so_everywhere(steps, tmp_path: Path):
     assert steps("withdraw", "poll-2026").code == 2, "a reason is needed"
     said = steps("withdraw", "poll-2026", "--why", "wrong weights", "--json")
