@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
 from tasks.stores.acts import waves_of
+from tasks.stores.approvals import signer_of
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
@@ -160,12 +161,13 @@ def _amount(nanos: int, measure: str) -> dict[str, str | None]:
 
 
 def entry(found: Entry) -> dict[str, Any]:
-    """An entry without the keyed hashes that stay in the ledger."""
+    """An entry without the keyed hashes that stay in the ledger; `actor` is an account, `signer` a registered person or null."""
     details = {name: value for name, value in found.details.items() if name not in ("fingerprint", "digest", "id")}
     return {
         "seq": found.seq,
         "at": found.at,
         "actor": found.actor,
+        "signer": signer_of(found),
         "kind": found.kind,
         "population": found.population,
         "release": found.release,
@@ -186,6 +188,7 @@ def release(found: ReleaseState) -> dict[str, Any]:
         "charged": show_nanos(found.charged),
         "charges": found.attempt,
         "actor": found.actor,
+        "signer": found.signer,
         "at": found.at,
         "approver": found.approver,
         "hashes": found.hashes,

@@ -221,14 +221,19 @@ def entries(answer: dict[str, Any]) -> None:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
         amount, symbol = each["epsilon"] or each["rho"], MEASURES[each["measure"]].symbol if each["population"] else ""
         cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
-        _row(table, str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
+        _row(table, str(each["seq"]), _time(each["at"]), _who(each), what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
+
+
+def _who(answer: dict[str, Any]) -> str:
+    """The person whose key signed, where people are registered; else the account, as the environment says."""
+    return str(answer["signer"] or answer["actor"])
 
 
 def releases(answer: dict[str, Any]) -> None:
     table = _table("release", "state", "charged", "population", "by", "at", "approved by", right=("charged",))
     for each in answer["releases"]:
-        place = (each["population"], each["actor"], _time(each["at"]), each["approver"] or "")
+        place = (each["population"], _who(each), _time(each["at"]), each["approver"] or "")
         _row(table, each["release"], each["state"], _charged(each), *place)
     _console.print(table if answer["releases"] else "no releases yet")
 

@@ -83,6 +83,26 @@ def test_a_name_from_the_environment_decides_nothing(small: Small, steps, regist
     assert steps("budget", "verify", "--json").json["ok"]
 
 
+def test_who_signed_is_told_and_not_whose_account_it_was(small: Small, steps, registered):
+    steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"])
+    drawn(small, registered["ola"])
+    entries = {each["kind"]: each for each in steps("budget", "log", "--json").json["entries"]}
+    granted, charged, sealed = (entries[kind] for kind in ("grant", "charge", "seal"))
+    assert [each["signer"] for each in (granted, charged, sealed)] == ["ada", "ola", None]
+    assert granted["actor"] == charged["actor"] == sealed["actor"] != "ola", "accounts stay what they were"
+    who = [line.split()[3:5] for line in steps("budget", "log").out.splitlines()]
+    assert ["ada", "grant"] in who and ["ola", "charge"] in who and [sealed["actor"], "seal"] in who
+    (release,) = steps("releases", "--json").json["releases"]
+    assert (release["signer"], release["actor"]) == ("ola", charged["actor"])
+    assert steps("releases").out.splitlines()[1].split()[6] == "ola"
+
+
+def test_where_nobody_is_registered_the_account_is_told(small: Small, steps):
+    steps("budget", "grant", "small-people", "1", *WHY)
+    (entry,) = steps("budget", "log", "--json").json["entries"]
+    assert entry["signer"] is None and steps("budget", "log").out.splitlines()[1].split()[3] == entry["actor"]
+
+
 @pytest.mark.whole
 def test_two_of_a_board_have_to_approve(small: Small, steps, registered):
     steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"])
