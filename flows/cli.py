@@ -63,11 +63,11 @@ def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
 
     Also the size of the domain, the balance, memory and time of the whole run, and of a budget in ρ the ε at a few δ.
     """
-    from flows.output import json_views, terminal
+    from flows.output import json_views, planned
 
     if wanted is not None:
-        return json_views.describe_wanted(release, period, wanted), terminal.wanted
-    return json_views.describe_plan(_home(), release, period), terminal.plan
+        return json_views.describe_wanted(release, period, wanted), planned.wanted
+    return json_views.describe_plan(_home(), release, period), planned.plan
 
 
 @main.command()

@@ -161,7 +161,7 @@ def _amount(nanos: int, measure: str) -> dict[str, str | None]:
 
 
 def entry(found: Entry) -> dict[str, Any]:
-    """An entry without the keyed hashes that stay in the ledger; `actor` is an account, `signer` a registered person or null."""
+    """An entry without the keyed hashes that stay in the ledger; `actor` is an account, `signer` who was registered or null."""
     details = {name: value for name, value in found.details.items() if name not in ("fingerprint", "digest", "id")}
     return {
         "seq": found.seq,

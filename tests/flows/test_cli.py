@@ -136,6 +136,13 @@ def test_a_hostile_spec_is_refused_with_a_clear_text_and_nothing_is_charged(smal
     assert not (small.home / "ledger.db").exists()
 
 
+def test_a_path_that_would_clear_the_screen_is_shown_as_text(small: Small, steps):
+    steps("budget", "grant", "small-people", "1", "--why", "a test")
+    small.write(release=small.release.read_text().replace("records.parquet", '"\\e[2J.parquet"'))
+    for said in (steps("plan", small.release), steps("run", small.release), steps("plan", small.folder / "\x1b[2J.yaml")):
+        assert "\\x1b[2J" in said.out + said.err and "\x1b" not in said.out + said.err
+
+
 def test_a_spec_that_is_missing_or_unreadable_ends_with_2(small: Small, steps):
     for path in (small.folder / "nothing.yaml", small.folder):
         assert steps("run", path).code == 2
