@@ -61,7 +61,8 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
     """What a release will draw, its expected error and its cost. Reads no data, charges nothing.
 
-    Also the size of the domain, the balance, memory and time of the whole run, and of a budget in ρ the ε at a few δ.
+    Also the size of the domain, the balance and whether it covers the plan, memory and time of the whole run, and of a budget
+    in ρ the ε at a few δ.
     """
     from flows.output import json_views, planned
 

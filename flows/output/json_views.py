@@ -28,12 +28,13 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.methods.weighted import sketch_in_units
     from steps_engine.noise import SystemRandomness
     from tasks.specs import load_release, refusals_naming
-    from tasks.stages.door import must_be_private
+    from tasks.stages.door import must_be_private, why_not_covered
 
     asked = load_release(path, period)
     with refusals_naming(path):
         made = make_plan(asked, SystemRandomness())
         must_be_private(home, asked, made)
+    why_not = why_not_covered(home, asked)
     return {
         "measure": made.measure,
         "rho": made.rho,
@@ -42,6 +43,8 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         **_meaning(made),
         "hash": made.hash,
         **_payable(home, made, asked.domain.overlaps),
+        "covered": why_not is None,
+        "why_not_covered": why_not,
         "source": _readable(asked),
         "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }

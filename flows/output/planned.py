@@ -27,6 +27,7 @@ def plan(answer: dict[str, Any]) -> None:
     say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
+    say(*[f"budget    does not cover this: {answer['why_not_covered']}"] * (not answer["covered"]))
     say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
     takes = f"{answer['memory_bytes'] / 2**20:,.0f} MiB, about {answer['seconds']:,.0f} s for the whole run on one quiet core"
     say(f"estimate  {takes}   plan {answer['hash'][:16]}")
