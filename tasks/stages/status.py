@@ -38,6 +38,7 @@ def status(home: Home) -> dict[str, Any]:
         "problems": problems,
         "ledger": {"name": ledger.database.name, "entries": ledger.head()[0], "head": ledger.head()[1]},
         "anchor": _anchor(ledger.anchor),
+        "registered": len(ledger.people().active),
         "running": live,
         "waiting": [each for each in unfinished if each["state"] == "waiting"],
         "stopped": [each for each in unfinished if each["state"] != "waiting"],

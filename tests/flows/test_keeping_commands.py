@@ -43,7 +43,7 @@ def test_counts_of_a_release_that_waits_for_a_decision_are_not_called_leftovers(
     waits = {"release": "a", "state": "waiting", "since": "2026-11-18T02:18", "next": "steps approve a"}
     counts = [{"release": name, "running": False} for name in ("a", "b")]
     answer = {"home": "h", "ledger": {"name": "l", "entries": 1, "head": "f"}, "anchor": {"path": "p", "heads": 1, "torn": 0}}
-    rest = {"public": 0, "running": [], "stopped": [], "errors": 0, "problems": [], "notes": [], "ok": True}
+    rest = {"registered": 1, "public": 0, "running": [], "stopped": [], "errors": 0, "problems": [], "notes": [], "ok": True}
     show_status(answer | rest | {"waiting": [waits], "exact_counts": counts})
     shown = capsys.readouterr().out
     assert "exact counts of a are kept for its evaluation" in shown and "exact counts of b lie about" in shown

@@ -58,6 +58,16 @@ def test_a_ledger_without_people_says_so(steps):
     assert steps("people", "list", "--json").json == {"people": [], "proposed": [], "approvers_needed": 0}
 
 
+@pytest.mark.parametrize("words", [("budget", "grant", "small-people", "1", *WHY), ("budget", "show"), ("status",)])
+def test_a_ledger_without_people_says_that_no_signature_is_asked(steps, keys, words: tuple[str, ...]):
+    steps("budget", "grant", "small-people", "1", *WHY)
+    shown = steps(*words).out
+    assert shown.count("nobody is registered: no signature is asked") == 1
+    assert "no signature is asked" not in steps(*words, "--json").out, "programs are told by a key, or not at all"
+    register(steps, keys, "ada", "approver", "ada")
+    assert "nobody is registered" not in steps(*words, "--as", keys["ada"]).out, "the control"
+
+
 def test_people_are_shown_with_what_waits_for_a_second_approver(steps, registered):
     assert register(steps, registered, "ola", "board", "ada")["waits"]
     shown = steps("people", "list").out
