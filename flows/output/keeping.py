@@ -72,6 +72,11 @@ def show_keys(answer: dict[str, Any]) -> None:
         _say(
             f"{link['date']} {link['kind']} by {link['actor']}: {link['previous'][:16]}… → {link['key'][:16]}… ({link['why']})"
         )
+    if (found := answer.get("found")) is not None:
+        _say(
+            f"nothing was changed: the key was {found['kind']} on {found['date']} for the same reason. Another rotation has "
+            "another reason (--why), or a key of its own (--key NAME)"
+        )
 
 
 def show_backup(answer: dict[str, Any]) -> None:

@@ -190,6 +190,25 @@ def test_keys_are_rotated_and_their_history_shown(steps):
     assert steps("budget", "verify").code == 0
 
 
+def test_a_rotation_said_again_changes_nothing_and_says_so(steps, tmp_path: Path, monkeypatch):
+    from tasks.stores import rotation
+
+    first = steps("keys", "rotate", "--why", "every year", "--json").json
+    before = everything_in(tmp_path / "copy" / "home")
+    again = steps("keys", "rotate", "--why", "every year", "--json").json
+    assert again["key"] == first["key"] and again["history"] == first["history"] and "found" not in first
+    assert again["found"]["key"] == first["key"] and everything_in(tmp_path / "copy" / "home") == before
+    shown = steps("keys", "rotate", "--why", "every year").out
+    assert "nothing was changed: the key was rotated on" in shown and "--key" in shown
+    named = [steps("keys", "rotate", "--why", "every year", "--key", "2026b", "--json").json for _ in range(2)]
+    assert named[0]["key"] == named[1]["key"] != first["key"] and len(named[1]["history"]) == 2
+    other = steps("keys", "rotate", "--why", "stolen", "--revoke", "--key", "2026b")
+    assert other.code == 2 and 'a rotation named "2026b" was made on' in other.err
+    monkeypatch.setattr(rotation, "_today", lambda: "2031-01-02")
+    assert len(steps("keys", "rotate", "--why", "every year", "--json").json["history"]) == 3, "the next year's is another"
+    assert steps("budget", "verify").code == 0 == steps("status").code
+
+
 def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps, tmp_path: Path):
     key, home = tmp_path / "ada.pem", tmp_path / "copy" / "home"
     steps("keys", "new", key)
