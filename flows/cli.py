@@ -61,13 +61,14 @@ SPEC = click.argument("release", metavar="release.yaml", type=click.Path(path_ty
 def plan(release: Path, period: str | None, wanted: str | None) -> Answered:
     """What a release will draw, its expected error and its cost. Reads no data, charges nothing.
 
-    Also the size of the domain, the balance, memory and time of the whole run, and of a budget in ρ the ε at a few δ.
+    Also the size of the domain, the balance and whether it covers the plan, memory and time of the whole run, and of a budget
+    in ρ the ε at a few δ.
     """
-    from flows.output import json_views, terminal
+    from flows.output import json_views, planned
 
     if wanted is not None:
-        return json_views.describe_wanted(release, period, wanted), terminal.wanted
-    return json_views.describe_plan(_home(), release, period), terminal.plan
+        return json_views.describe_wanted(release, period, wanted), planned.wanted
+    return json_views.describe_plan(_home(), release, period), planned.plan
 
 
 @main.command()
@@ -112,16 +113,18 @@ def grant(population: str, epsilon: str | None, rho: str | None, delta: str | No
 
     Run again, it finds the grant and adds nothing: a second equal one has another reason, or a --key of its own.
     """
-    from flows.output import json_views, terminal
+    from flows.output import json_views, people_views, terminal
     from schemas.budget import parse_grant
     from tasks.stages.grant import grant as grant_once
+    from tasks.stores.ledger import open_ledger
 
     try:
         asked = parse_grant(epsilon, rho, delta)
     except ValueError as error:
         raise SpecError(f"{error}.") from None
     account, found = grant_once(_home(), population, asked, **terms)
-    return json_views.account(account) | ({"found": json_views.entry(found)} if found else {}), terminal.account
+    answer = json_views.account(account) | ({"found": json_views.entry(found)} if found else {})
+    return answer, people_views.saying_nobody(open_ledger(_home()).people(), terminal.account)
 
 
 @budget.command()
@@ -129,16 +132,17 @@ def grant(population: str, epsilon: str | None, rho: str | None, delta: str | No
 @_answers
 def show(population: str | None) -> Answered:
     """What was granted, charged and is left."""
-    from flows.output import json_views, terminal
+    from flows.output import json_views, people_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    accounts = [json_views.account(each) for each in open_ledger(_home()).accounts()]
+    ledger = open_ledger(_home())
+    accounts, people = [json_views.account(each) for each in ledger.accounts()], ledger.people()
     if population is None:
-        return {"accounts": accounts}, terminal.accounts
+        return {"accounts": accounts}, people_views.saying_nobody(people, terminal.accounts)
     found = next((each for each in accounts if each["population"] == population), None)
     if found is None:
         raise SpecError(f'population "{population}" has no grant. See: steps budget show')
-    return found, terminal.account
+    return found, people_views.saying_nobody(people, terminal.account)
 
 
 @budget.command()

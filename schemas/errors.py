@@ -6,11 +6,17 @@ running again without changing something gives the same answer, so the orchestra
 
 from __future__ import annotations
 
+from schemas.visible import visible
+
 
 class StepsError(Exception):
     """Something failed; the message is fit for a terminal, a log and the Prefect UI."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """Names and paths are other people's: no character in them moves a cursor or turns a line around."""
+        return visible(super().__str__())
 
 
 class SpecError(StepsError):
@@ -27,7 +33,7 @@ class KeyRefused(SpecError):
         self.key = key
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return visible(str(self.args[0]))
 
 
 class NotOwned(SpecError):

@@ -1,4 +1,4 @@
-"""What lies in deploy/ as far as it can be looked at without Docker and without being root."""
+"""What lies in deploy/: looked at without being root; the image is built where a Docker daemon answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fnmatch
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,37 @@ def test_the_image_installs_by_hash_and_does_not_run_as_root():
     assert not [name for name, _ in found if name == "ADD"]
     entry, command = (rest for name, rest in found if name in ("ENTRYPOINT", "CMD"))
     assert (entry, command) == ('["steps"]', '["server", "work"]')
+
+
+@pytest.fixture
+def docker() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Asks a Docker daemon, where one answers."""
+    if (client := shutil.which("docker")) is None:
+        pytest.skip("docker is not installed: the image is not built here")
+
+    def ask(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([client, *map(str, words)], capture_output=True, text=True, timeout=1800)
+
+    if (asked := ask("version", "--format", "{{.Server.Version}}")).returncode:
+        pytest.skip(f"no Docker daemon answers, so that the image is not built here: {asked.stderr.strip()}")
+    return ask
+
+
+@pytest.mark.slow
+def test_the_image_is_built_and_runs_the_program_as_nobody_special(docker, tmp_path: Path):
+    built = docker("build", "--quiet", "-f", DEPLOY / "Dockerfile", ROOT)
+    assert built.returncode == 0, built.stderr
+    image = built.stdout.strip()
+    try:
+        alone = ("run", "--rm", "--read-only", "--network", "none")
+        assert docker(*alone, image, "--version").stdout.startswith("steps-release ")
+        assert docker(*alone, "--entrypoint", "id", image, "-u").stdout.strip() == "10001"
+        assert docker(*alone, image, "server", "--help").returncode == 0
+        (tmp_path / "Dockerfile").write_text(f"{DOCKERFILE}\nCOPY tests tests\n")
+        shutil.copy(DEPLOY / "Dockerfile.dockerignore", tmp_path)
+        assert docker("build", "--quiet", "-f", tmp_path / "Dockerfile", ROOT).returncode, "the control: tests stay outside"
+    finally:
+        docker("image", "rm", "--force", image)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -86,16 +87,24 @@ def show_keys() -> Answered:
 @keys.command()
 @WHY
 @click.option("--revoke", is_flag=True, help="The old key is not to be trusted any more: what it signed no longer verifies.")
+@click.option("--key", help="A name for this rotation, made once.  [default: from its reason and the day]")
 @answers
-def rotate(why: str, revoke: bool) -> Answered:
-    """Sign with a new key from now on. The old one signs it, so that whoever has either verifies both's releases."""
+def rotate(**asked: Any) -> Answered:
+    """Sign with a new key from now on. The old one signs it, so that whoever has either verifies both's releases.
+
+    Run again on the same day, it finds the rotation and changes nothing: a second one has another reason, or a --key of its
+    own.
+    """
     from flows.output import keeping
     from tasks.stages.audit import must_be_current_ledger
     from tasks.stores.rotation import rotate as change
+    from tasks.stores.rotation import rotated_before
 
     place = home()
-    change(place, must_be_current_ledger(place), why, revoke)
-    return keeping.key_history(place), keeping.show_keys
+    ledger = must_be_current_ledger(place)
+    found = rotated_before(place, ledger, **asked)
+    change(place, ledger, **asked)
+    return keeping.key_history(place) | ({"found": found.details["link"]} if found else {}), keeping.show_keys
 
 
 @keys.command()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from schemas.budget import UNIT, as_fraction, show_nanos
 from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
 from tasks.stores.acts import waves_of
+from tasks.stores.approvals import signer_of
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
@@ -27,12 +28,13 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     from steps_engine.methods.weighted import sketch_in_units
     from steps_engine.noise import SystemRandomness
     from tasks.specs import load_release, refusals_naming
-    from tasks.stages.door import must_be_private
+    from tasks.stages.door import must_be_private, why_not_covered
 
     asked = load_release(path, period)
     with refusals_naming(path):
         made = make_plan(asked, SystemRandomness())
         must_be_private(home, asked, made)
+    why_not = why_not_covered(home, asked)
     return {
         "measure": made.measure,
         "rho": made.rho,
@@ -41,6 +43,8 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         **_meaning(made),
         "hash": made.hash,
         **_payable(home, made, asked.domain.overlaps),
+        "covered": why_not is None,
+        "why_not_covered": why_not,
         "source": _readable(asked),
         "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }
@@ -160,12 +164,13 @@ def _amount(nanos: int, measure: str) -> dict[str, str | None]:
 
 
 def entry(found: Entry) -> dict[str, Any]:
-    """An entry without the keyed hashes that stay in the ledger."""
+    """An entry without the keyed hashes that stay in the ledger; `actor` is an account, `signer` who was registered or null."""
     details = {name: value for name, value in found.details.items() if name not in ("fingerprint", "digest", "id")}
     return {
         "seq": found.seq,
         "at": found.at,
         "actor": found.actor,
+        "signer": signer_of(found),
         "kind": found.kind,
         "population": found.population,
         "release": found.release,
@@ -186,6 +191,7 @@ def release(found: ReleaseState) -> dict[str, Any]:
         "charged": show_nanos(found.charged),
         "charges": found.attempt,
         "actor": found.actor,
+        "signer": found.signer,
         "at": found.at,
         "approver": found.approver,
         "hashes": found.hashes,

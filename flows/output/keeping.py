@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flows.output.people_views import UNSIGNED
 from flows.output.terminal import MOST_PROBLEMS, _say
 from schemas.notices import Notice
 from tasks.stores.acts import homes
@@ -51,6 +52,8 @@ def show_status(answer: dict[str, Any]) -> None:
     _say(*(f"counts   exact counts of {name} {KEPT if name in waiting else LEFT}: steps forget {name}" for name in left))
     if answer["errors"]:
         _say(f"errors   {answer['errors']} text(s) of errors under confidential/errors")
+    if not answer["registered"]:
+        _say(f"people   {UNSIGNED}")
     _say(*(f"problem: {problem}" for problem in answer["problems"][:MOST_PROBLEMS]))
     _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): nothing must be released from here")
 
@@ -68,6 +71,11 @@ def show_keys(answer: dict[str, Any]) -> None:
     for link in answer["history"]:
         _say(
             f"{link['date']} {link['kind']} by {link['actor']}: {link['previous'][:16]}… → {link['key'][:16]}… ({link['why']})"
+        )
+    if (found := answer.get("found")) is not None:
+        _say(
+            f"nothing was changed: the key was {found['kind']} on {found['date']} for the same reason. Another rotation has "
+            "another reason (--why), or a key of its own (--key NAME)"
         )
 
 

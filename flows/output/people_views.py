@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flows.output.terminal import say, shown_table
@@ -11,6 +12,18 @@ NOBODY = (
     "nobody is registered: whoever reaches this ledger may grant, run and approve, and names are those of accounts. "
     "Register a first approver: steps people add NAME --role approver --key FILE.pub --as FILE"
 )
+
+UNSIGNED = "nobody is registered: no signature is asked for grants, runs and approvals (steps people add)"
+
+
+def saying_nobody(found: People, show: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """The same for people, with one line more where nobody is registered."""
+
+    def shown(answer: dict[str, Any]) -> None:
+        show(answer)
+        say(*[UNSIGNED] * (not found.are_registered))
+
+    return shown
 
 
 def people(found: People) -> dict[str, Any]:

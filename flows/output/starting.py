@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from schemas.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from tasks.stages.validate import Verdict
 
 SHOWN = 30
+
+
+def _say(line: str) -> None:
+    click.echo(visible(line))
 
 
 def started(made: Started) -> dict[str, Any]:
@@ -34,24 +40,24 @@ def started(made: Started) -> dict[str, Any]:
 
 def show_started(answer: dict[str, Any]) -> None:
     dataset, release = answer["files"]
-    click.echo(f"{dataset}, {release}")
+    _say(f"{dataset}, {release}")
     if answer["from"]:
-        click.echo(f"from      {answer['from']}")
-        click.echo(f"taken     {', '.join(answer['taken'])}")
+        _say(f"from      {answer['from']}")
+        _say(f"taken     {', '.join(answer['taken'])}")
     for remark in answer["remarks"]:
-        click.echo(f"note      {remark}")
+        _say(f"note      {remark}")
     for gap in answer["gaps"][:SHOWN]:
-        click.echo(f"to do     {gap['file']}, line {gap['line']}: {gap['key']}: {gap['write'] or 'fill it in'}")
+        _say(f"to do     {gap['file']}, line {gap['line']}: {gap['key']}: {gap['write'] or 'fill it in'}")
     if (more := len(answer["gaps"]) - SHOWN) > 0:
-        click.echo(f"to do     and {more} more, each marked TODO")
+        _say(f"to do     and {more} more, each marked TODO")
     for problem in answer["problems"]:
-        click.echo(f"to mend   {problem}")
+        _say(f"to mend   {problem}")
     filled = (
         ""
         if answer["complete"]
         else "fill in what is to do, or take out attributes that are not released and name them in ignore; then "
     )
-    click.echo(f"next      look both files through; {filled}steps plan {release}")
+    _say(f"next      look both files through; {filled}steps plan {release}")
 
 
 def validated(asked: Release, seen: Look, verdict: Verdict) -> dict[str, Any]:
@@ -64,9 +70,9 @@ def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
 
     def show(answer: dict[str, Any]) -> None:
         warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
-        click.echo(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
-        click.echo(f"page      {answer['page']}   (confidential: keep it inside)")
-        click.echo("Nothing was charged, and nothing was counted.")
+        _say(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
+        _say(f"page      {answer['page']}   (confidential: keep it inside)")
+        _say("Nothing was charged, and nothing was counted.")
 
     return show
 
@@ -82,6 +88,6 @@ def suite_written(asked: Release, path: Path, suite: dict[str, Any]) -> dict[str
 
 
 def show_suite(answer: dict[str, Any]) -> None:
-    click.echo(f"{answer['suite']}: {answer['expectations']} expectations, all public; no record was read")
+    _say(f"{answer['suite']}: {answer['expectations']} expectations, all public; no record was read")
     for each in answer["not_checked"]:
-        click.echo(f"not in it {each}")
+        _say(f"not in it {each}")

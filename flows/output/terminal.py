@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, Decimal
-from fractions import Fraction
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.output import lifetimes
-from flows.output.figures import percent
+from flows.output.figures import up
+from schemas.visible import visible
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -25,17 +24,17 @@ MOST_PROBLEMS = 20  # shown in a terminal
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(Text(column), justify="right" if column in right else "left", overflow="fold")
+        table.add_column(Text(visible(column)), justify="right" if column in right else "left", overflow="fold")
     return table
 
 
 def _say(*lines: str) -> None:
     for line in lines:
-        _console.print(line, markup=False)
+        _console.print(visible(line), markup=False)
 
 
 def say(*lines: str) -> None:
-    """Lines as they are: what a name holds is never read as markup."""
+    """Lines as they are: what a name holds is never read as markup, nor as a control of the terminal."""
     _say(*lines)
 
 
@@ -48,110 +47,18 @@ def shown_table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: tu
 
 def _row(table: Table, *cells: str) -> None:
     """A row whose cells are shown as they are: `[/x]` in a name is no markup."""
-    table.add_row(*(Text(cell) for cell in cells))
+    table.add_row(*(Text(visible(cell)) for cell in cells))
 
 
 def _time(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def plan(answer: dict[str, Any]) -> None:
-    """Line by line what will be drawn, then what it costs."""
-    sketch = answer["sketch"]
-    symbol = MEASURES[answer["measure"]].symbol
-    noise = "noise scale" if answer["rho"] is None else "noise σ"
-    numbers = (sketch["row"], "nodes", f"share of {symbol}", noise, "expected error")
-    table = _table(numbers[0], sketch["splits"], *numbers[1:], right=numbers)
-    for row in sketch["rows"]:
-        scale = "" if row["scale"] is None else f"{row['scale']:,.4g}"
-        error = f"± {row['expected_error']:,.4g}"
-        _row(table, str(row["number"]), row["what"], row["nodes"], row["share"], scale, error)
-    _say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
-    _console.print(table)
-    for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
-        chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        share = percent(each["predicted_error"])
-        error = f"misplaces about {share} of rows ({each['why']})"
-        _say(f"auto      {each['decomposition']}: {error}; {chosen}")
-    _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
-    cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
-    _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
-    _say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
-    takes = f"{answer['memory_bytes'] / 2**20:,.0f} MiB, about {answer['seconds']:,.0f} s for the whole run on one quiet core"
-    _say(f"estimate  {takes}   plan {answer['hash'][:16]}")
-
-
-def _source(found: dict[str, Any]) -> str:
-    """What would be read, or why it cannot be."""
-    if not found["problems"]:
-        return f"source    {found['words']}; its columns fit"
-    return f"source    {'; '.join(filter(None, [found['words'], *found['problems']]))}"
-
-
-def _analysis(each: dict[str, Any], symbol: str) -> str:
-    """One line on an analysis that the release names."""
-    share = f"{percent(float(Fraction(each['share'])))} of {symbol}"
-    if not each["measured"]:
-        lacking = "; ".join(" × ".join(table["of"]) for table in each["needs"] if not table["measured"])
-        return f"analysis  {each['name']}: not measured ({lacking})"
-    return f"analysis  {each['name']}: {share}; {_expected(each)}"
-
-
-def _expected(each: dict[str, Any]) -> str:
-    """How far a 95% interval is expected to reach, and for what: nothing is known of frequencies before data."""
-    if each["expected_width"] is None:
-        return "measured; what to expect depends on expected_rows, which the dataset lacks"
-    if each["kind"] == "table":
-        of = "persons" if each.get("rows_of") else "rows"
-        return f"± {100 * each['expected_width']:.3g}% of all {of} expected in an average cell"
-    supposed = (
-        "if categories are equally frequent but where the dataset says what is `expected`, else up to 5 times as far for one "
-        "that 5% of the rows have"
-    )
-    return f"± {each['expected_width']:.3g} expected in the widest coefficient ({each['kind']}) {supposed}"
-
-
-def wanted(answer: dict[str, Any]) -> None:
-    """In one line: the budget, and what it buys."""
-    needed = f"ε = {answer['epsilon_needed']}"
-    if answer["rho_needed"]:
-        needed = f"ρ = {answer['rho_needed']} (ε = {_up(answer['epsilon_needed'])} at δ = {answer['delta']})"
-    _say(f"{answer['wanted']}: {needed} is needed; {_expected(answer)}")
-
-
-def _left(answer: dict[str, Any]) -> str:
-    """What is left of the population's budget, and where it is kept in another measure than the plan's, what that means."""
-    if answer["balance"] is None:
-        return "no grant yet"
-    if answer["balance_measure"] == answer["measure"]:
-        return f"{answer['balance']} left"
-    left = f"{MEASURES[answer['balance_measure']].symbol} = {answer['balance']} left"
-    return f"{left}, from which ρ cannot be paid" if answer["charge"] is None else f"{left}, charged as ρ = {answer['charge']}"
-
-
-def _meaning(answer: dict[str, Any]) -> list[str]:
-    """Of ρ: the ε that it promises at its own δ and at others, and what as much noise would cost without δ."""
-    if answer["rho"] is None:
-        return []
-    told = sorted(answer["promises"], key=lambda promise: bool(promise["delta"] != answer["delta"]))
-    same = answer["pure_epsilon_of_same_noise"]
-    dear = "" if same > float(answer["epsilon"]) else ": pure epsilon is cheaper here"
-    return [
-        "promises  " + ", ".join(f"ε = {_up(promise['epsilon'])} at δ = {promise['delta']}" for promise in told),
-        f"pure      as much noise would cost about ε = {same:,.3g} without δ{dear}",
-    ]
-
-
-def _up(epsilon: str) -> str:
-    """With three decimals, rounded up."""
-    return f"{Decimal(epsilon).quantize(Decimal('0.001'), ROUND_CEILING).normalize():f}"
-
-
 def _charge(answer: dict[str, Any]) -> str:
     if "rho" not in answer:
         return f"ε = {answer['epsilon']} charged"
     at = f" at δ = {answer['delta']}" if "delta" in answer else ""
-    return f"ρ = {answer['rho']} charged for ε = {_up(answer['epsilon'])}{at}"
+    return f"ρ = {answer['rho']} charged for ε = {up(answer['epsilon'])}{at}"
 
 
 def outcome(answer: dict[str, Any]) -> None:
@@ -207,7 +114,7 @@ def _with_epsilon(account: dict[str, Any], name: str) -> str:
     """ρ with the ε that it is at the account's δ, rounded up."""
     if account["measure"] == "pure":
         return str(account[name])
-    return f"{account[name]} (ε {_up(account[f'{name}_epsilon'])})"
+    return f"{account[name]} (ε {up(account[f'{name}_epsilon'])})"
 
 
 def _measured(account: dict[str, Any]) -> str:
@@ -221,14 +128,19 @@ def entries(answer: dict[str, Any]) -> None:
         what = f"{each['kind']} {each['details'].get('stage', '')}".strip()
         amount, symbol = each["epsilon"] or each["rho"], MEASURES[each["measure"]].symbol if each["population"] else ""
         cells = (each["population"], each["release"], amount, each["balance_after"], symbol, each["hash"][:12])
-        _row(table, str(each["seq"]), _time(each["at"]), each["actor"], what, *(cell or "" for cell in cells))
+        _row(table, str(each["seq"]), _time(each["at"]), _who(each), what, *(cell or "" for cell in cells))
     _console.print(table if answer["entries"] else "the ledger is empty")
+
+
+def _who(answer: dict[str, Any]) -> str:
+    """The person whose key signed, where people are registered; else the account, as the environment says."""
+    return str(answer["signer"] or answer["actor"])
 
 
 def releases(answer: dict[str, Any]) -> None:
     table = _table("release", "state", "charged", "population", "by", "at", "approved by", right=("charged",))
     for each in answer["releases"]:
-        place = (each["population"], each["actor"], _time(each["at"]), each["approver"] or "")
+        place = (each["population"], _who(each), _time(each["at"]), each["approver"] or "")
         _row(table, each["release"], each["state"], _charged(each), *place)
     _console.print(table if answer["releases"] else "no releases yet")
 

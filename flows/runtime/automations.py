@@ -6,7 +6,7 @@ Each automation listens to Prefect's own events or to ours (`flows.output.events
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -75,10 +75,9 @@ def watches() -> tuple[Watch, ...]:
     )  # fmt: skip
 
 
-def install_automations(client: Any, notify: str | None, patience: timedelta | None = None) -> tuple[list[str], bool]:
-    """Their names, and whether anybody is told. `patience` replaces the times of absence."""
-    block = _webhook(client, notify)
-    made = [watch if patience is None or not watch.absent_for else replace(watch, absent_for=patience) for watch in watches()]
+def install_automations(client: Any, notify: str | None) -> tuple[list[str], bool]:
+    """Their names, and whether anybody is told."""
+    block, made = _webhook(client, notify), watches()
     for watch in made:
         _put(client, watch.automation(_told(watch, block)))
     return [watch.name for watch in made], block is not None

@@ -14,6 +14,7 @@ from flows.runtime.prefect_settings import log_in, quiet
 from flows.runtime.progress import shown_in_terminal
 from flows.runtime.server import serving
 from schemas.errors import InfrastructureFault, StepsError
+from schemas.visible import visible
 from tasks.stores.files import must_have_room
 from tasks.stores.home import Home
 
@@ -49,7 +50,7 @@ def run_release(home: Home, path: Path, period: str | None) -> dict[str, Any]:
 def _say_what_is_read(seen: Look | None) -> None:
     """On standard error, for the person who waits; a finished release reads nothing."""
     if seen is not None:
-        print(f"reads {seen.words}", file=sys.stderr)
+        print(f"reads {visible(seen.words)}", file=sys.stderr)
 
 
 def _run(home: Home, path: Path, period: str | None, stages: dict[str, str]) -> dict[str, Any]:

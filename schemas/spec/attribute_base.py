@@ -20,8 +20,9 @@ from pydantic import (
 from schemas.nearest import meant
 from schemas.spec.described import WORDS, CategoryLabels, Text, Title, without_silence
 from schemas.spec.reading import MOST_VALUES, NO_VALUES, Recode, Texts
-from schemas.spec.values import invisible, missing_policy
+from schemas.spec.values import missing_policy
 from schemas.spec.yaml import Strict, problem_at
+from schemas.visible import invisible
 
 MOST_CATEGORIES = 100_000
 _NAME = re.compile(r"[^\W\d][^\"'`\\;]{0,127}")  # a letter of any alphabet, or _

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
 
-from schemas.spec.values import invisible
+from schemas.visible import invisible
 
 LONGEST_TITLE, LONGEST_TEXT = 200, 4000
 WORDS = ("title", "description", "publisher", "contact", "licence", "labels", "source", "why", "registry")

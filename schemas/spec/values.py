@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import datetime
 import re
-import unicodedata
 from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from schemas.visible import invisible
+
 EPOCH = datetime.date(1970, 1, 1)
 DAY = 24 * 60  # minutes
 _TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00")
-_JOINERS = "\u200c\u200d"  # format characters that are part of writing, in Persian, Hindi or a family of emoji
-
-
-def invisible(text: str) -> str | None:
-    """A character that nobody sees and that changes what is read: a control, a mark of bytes or of direction, half a pair.
-
-    >>> invisible("no\ufeff"), invisible("naïve 東京 می\u200cخواهم")
-    ('\\ufeff', None)
-    """
-    kinds = ((character, unicodedata.category(character)) for character in text)
-    return next((c for c, kind in kinds if kind in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in _JOINERS), None)
 
 
 def _plain_label(label: Any) -> str:

@@ -12,8 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.spec.attribute_base import MOST_CATEGORIES
 from schemas.spec.described import LONGEST_TEXT, LONGEST_TITLE
 from schemas.spec.reading import MOST_VALUES
-from schemas.spec.values import Label, invisible
+from schemas.spec.values import Label
 from schemas.spec.yaml import GAP, GAPS
+from schemas.visible import invisible
 from tasks.describing.description import BOOLEANS, DATES, NUMBERS, TEXT, TIMES, UNKNOWN, WHOLE, Bound, Variable
 
 MANY, BINS, DAY_BINS = 100, 20, 12  # more whole numbers or days than that are binned, into so many

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from schemas.spec.consistent import alike
-from schemas.spec.values import invisible
+from schemas.visible import invisible
 from tasks.describing.description import Variable
 
 LONGEST = 48  # of a data set's name: a release's has a period besides

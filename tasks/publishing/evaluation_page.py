@@ -15,6 +15,11 @@ WARNING = (
 )
 
 
+def render_incomparable(title: str, why: str) -> str:
+    """In place of an evaluation, where there is nothing to compare. As confidential."""
+    return template("incomparable.html").render(title=title, why=why, warning=WARNING)
+
+
 def render_evaluation(evaluation: Evaluation, title: str, confidential: bool) -> str:
     """The page; when confidential, its first line says so."""
     sections = evaluation.sections()

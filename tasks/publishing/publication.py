@@ -274,7 +274,7 @@ def charge_proof(entries: Sequence[Entry], release: str) -> LedgerProof:
 def published_heads(home: Home) -> list[KnownHead]:
     """The ledger heads that published manifests and kept timestamps know: a ledger that lacks one is an old copy."""
     heads = stamped_heads(home)
-    for path in sorted(home.public.glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
+    for path in sorted((home.path / "public").glob(f"[a-z0-9]*/{bundle.MANIFEST}")):
         try:
             manifest = bundle.read_manifest(path.read_bytes())
         except (OSError, ValueError):

@@ -22,7 +22,8 @@ from tasks.verify.bundle import verify_bundle
 
 def bundles(home: Home) -> list[Path]:
     """The folders of everything published."""
-    return sorted(path for path in home.public.iterdir() if path.is_dir() and not path.name.startswith("."))
+    there = (home.path / "public").iterdir() if (home.path / "public").exists() else ()  # looking makes no folder
+    return sorted(path for path in there if path.is_dir() and not path.name.startswith("."))
 
 
 def must_be_current(home: Home) -> None:
@@ -53,7 +54,7 @@ def _misplaced(home: Home, entries: Sequence[Entry]) -> list[str]:
     """From ledger to folder and back: what was published is there, and what is there was published and never abandoned."""
     problems, known = [], {entry.release: entry for entry in entries if entry.kind == "publish"}
     for release, entry in known.items():
-        manifest = home.public / (release or "") / bundle.MANIFEST
+        manifest = home.path / "public" / (release or "") / bundle.MANIFEST
         found = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
         if found != entry.details["manifest_hash"]:
             lost = "missing" if found is None else "not the one that the ledger says was published"

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from schemas.budget import UNIT
-from schemas.errors import DataInvalid, SpecError
+from schemas.errors import BudgetRefused, DataInvalid, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Release
 from schemas.supplied import load_supplied, suite_of
@@ -34,6 +34,17 @@ def look_first(home: Home, release: Release) -> Look | None:
         must_say_why(release)
         ledger.must_afford(_asked(release))
     return look_at_source(release)
+
+
+def why_not_covered(home: Home, release: Release) -> str | None:
+    """What a charge would be refused for, were it made now; None where it would be paid, or was."""
+    ledger = open_ledger(home)
+    try:
+        if not is_paid(ledger, release):
+            ledger.must_afford(_asked(release))
+    except (BudgetRefused, SpecError) as error:
+        return str(error)
+    return None
 
 
 def look_at_source(release: Release) -> Look:

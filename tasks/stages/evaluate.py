@@ -23,7 +23,7 @@ from steps_engine.evaluation.coded import Coded, coded, some_of, taken_of
 from steps_engine.evaluation.measures import Options
 from steps_engine.evaluation.report import evaluate as measure
 from steps_engine.noise import SystemRandomness
-from tasks.publishing.evaluation_page import WARNING, render_evaluation
+from tasks.publishing.evaluation_page import render_evaluation, render_incomparable
 from tasks.stages.cells import stored_counts
 from tasks.stages.references import CellsReference, SetReference
 from tasks.stores.artifacts import Reference, Store
@@ -129,7 +129,7 @@ def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tupl
     try:
         found = measure(original, synthetic, SystemRandomness(), Options(_classifier(release.spec.evaluation, original.sizes)))
     except SpecError as error:  # a synthetic set without rows, say: published as it is, and not comparable
-        return f"<!doctype html><title>{release.name}</title><p>{WARNING}<p>Not comparable: {error}", _rows({})
+        return render_incomparable(release.name, str(error)), _rows({})
     sampled = original.total == MOST_VALUES // len(original.names)
     title = f"{release.name}, from {original.total:,} rows each" if sampled else release.name
     return render_evaluation(found, title, confidential=True), _rows(found.figures())

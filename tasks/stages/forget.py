@@ -24,6 +24,8 @@ def forget_exact_counts(home: Home, release: Release) -> None:
 
 def exact_counts(home: Home) -> list[str]:
     """The releases of which exact counts, or pieces of them, lie about: charged or not, finished or not."""
+    if not (home.path / "confidential").is_dir():
+        return []
     folders = (path for path in home.confidential.iterdir() if path.is_dir() and NAME.fullmatch(path.name))
     return sorted(folder.name for folder in folders if any(_leftovers(folder)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.errors import StepsError
+from schemas.errors import SpecError, StepsError
 from tasks.stages.audit import check_ledger
 from tasks.stages.forget import exact_counts
 from tasks.stores.anchor import Anchor
@@ -26,6 +26,7 @@ NEXT = {
 
 def status(home: Home) -> dict[str, Any]:
     """Releases by what has to be done, exact counts lying about, and everything that does not hold."""
+    _must_be_there(home)
     ledger, counts = open_ledger(home), exact_counts(home)
     problems = [*_faults(must_be_ours, home, ledger), *check_ledger(home)]
     releases = ledger.releases()
@@ -37,13 +38,25 @@ def status(home: Home) -> dict[str, Any]:
         "problems": problems,
         "ledger": {"name": ledger.database.name, "entries": ledger.head()[0], "head": ledger.head()[1]},
         "anchor": _anchor(ledger.anchor),
+        "registered": len(ledger.people().active),
         "running": live,
         "waiting": [each for each in unfinished if each["state"] == "waiting"],
         "stopped": [each for each in unfinished if each["state"] != "waiting"],
         "public": sum(each.state in PUBLIC for each in releases),
         "exact_counts": [{"release": name, "running": name in live} for name in counts],
-        "errors": len(list((home.confidential / "errors").glob("*.txt"))),
+        "errors": len(list((home.path / "confidential" / "errors").glob("*.txt"))),
     }
+
+
+def _must_be_there(home: Home) -> None:
+    """Opening a ledger makes one: looking at what is not there must not."""
+    ledger = home.path if home.ledger_url else home.path / "ledger.db"
+    if not ledger.exists():
+        missing = ledger.name if home.path.is_dir() else "the folder"
+        raise SpecError(
+            f"there is no home in {home.path}: {missing} is missing. Nothing was made. "
+            "Name the home with --home or STEPS_HOME; is its disk mounted? A first grant makes a new one: steps budget grant"
+        )
 
 
 def _unfinished(release: ReleaseState) -> dict[str, str]:

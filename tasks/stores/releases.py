@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from schemas.errors import SpecError
 
-from .approvals import is_approved, needs_approval, voices
+from .approvals import is_approved, needs_approval, signer_of, voices
 from .entries import Entry
 
 # Made from public inputs or from records alone: making them again gives the same. Every other stage holds a draw.
@@ -60,6 +60,7 @@ class ReleaseState:
     hashes: dict[str, str]
     measure: str = "pure"
     unit: str = "person"
+    signer: str | None = None  # the registered person whose key signed the charge; `actor` is the account
 
 
 def state_of(history: Iterable[Entry]) -> str:
@@ -152,4 +153,5 @@ def summarise(history: Sequence[Entry]) -> ReleaseState:
         hashes=hashes,
         measure=charge.measure or "pure",
         unit=charge.details["unit"],
+        signer=signer_of(charge),
     )

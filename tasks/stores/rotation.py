@@ -14,10 +14,11 @@ from typing import Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from schemas.errors import EvidenceBroken, SpecError
+from schemas.identity import digest
 from schemas.notices import KeyHistory, KeyLink
 
 from .acts import homes, register_home
-from .entries import Draft
+from .entries import Draft, Entry, must_be_name
 from .files import disk_faults, sync_folder, write_over
 from .home import Home
 from .identity import NEXT, keys_of, make_keys, must_be_ours, public_hex, register
@@ -36,11 +37,13 @@ def history_of(ledger: Ledger) -> KeyHistory | None:
     return KeyHistory(links=links) if links else None
 
 
-def rotate(home: Home, ledger: Ledger, why: str, revoke: bool = False) -> KeyLink:
-    """A new signing key, signed by the one before; or, where that one was revoked, by itself alone."""
+def rotate(home: Home, ledger: Ledger, why: str, revoke: bool = False, key: str | None = None) -> KeyLink:
+    """A new signing key, signed by the one before; or, where that one was revoked, by itself alone. Once for each `key`."""
     _must_say(why, "a rotation")
     _must_be_signable(ledger)
     begun = home.keys / NEXT
+    if (found := rotated_before(home, ledger, why, revoke, key)) is not None:
+        return KeyLink.model_validate(found.details["link"])
     if not begun.exists():
         must_be_ours(home, ledger)
         if SIGNING not in keys_of(home):
@@ -52,11 +55,42 @@ def rotate(home: Home, ledger: Ledger, why: str, revoke: bool = False) -> KeyLin
     said = registered[-1].details
     if said["keys"][SIGNING] != new:
         old = read_signing_key(home.keys / SIGNING)
-        link = _linked("revoked" if revoke else "rotated", said["keys"][SIGNING], read_signing_key(begun), old)
-        details = {"keys": said["keys"] | {SIGNING: new}, "why": why, "link": link.model_dump(exclude_none=True)}
+        link = _linked(_kind(revoke), said["keys"][SIGNING], read_signing_key(begun), old)
+        told = {"why": why, "link": link.model_dump(exclude_none=True), "said": _name(why, revoke, key)}
+        details = {"keys": said["keys"] | {SIGNING: new}, **told}
         register_home(ledger, details, after=len(registered))
     _place(home, ledger)
     return _last(ledger)
+
+
+def rotated_before(home: Home, ledger: Ledger, why: str, revoke: bool, key: str | None) -> Entry | None:
+    """The rotation of this name, if it was made to its end: without one, the same words on the same day are the same."""
+    name = _name(why, revoke, key)
+    found = next((entry for entry in homes(ledger) if entry.details.get("said") == name), None)
+    if found is None or _is_cut_short(home, ledger):
+        return None
+    link = found.details["link"]
+    if (found.details["why"], link["kind"]) != (why, _kind(revoke)):
+        raise SpecError(
+            f'a rotation named "{key}" was made on {link["date"]}, for another reason or of another kind ({link["kind"]}). '
+            "Nothing was changed. Give this one a --key of its own, or none."
+        )
+    return found
+
+
+def _name(why: str, revoke: bool, key: str | None) -> str:
+    if key is not None:
+        return must_be_name("key", key)
+    return f"same:{digest({'why': why, 'revoke': revoke, 'day': _today()})[:32]}"
+
+
+def _kind(revoke: bool) -> Literal["rotated", "revoked"]:
+    return "revoked" if revoke else "rotated"
+
+
+def _is_cut_short(home: Home, ledger: Ledger) -> bool:
+    """Whether the ledger knows of a rotation whose key has not got its place yet."""
+    return (home.keys / NEXT).exists() and homes(ledger)[-1].details["keys"][SIGNING] == public_hex(home, NEXT)
 
 
 def replace(home: Home, ledger: Ledger, why: str) -> list[str]:
@@ -114,11 +148,15 @@ def _linked(
     kind: Literal["rotated", "lost", "revoked"], previous: str, new: Ed25519PrivateKey, old: Ed25519PrivateKey | None = None
 ) -> KeyLink:
     key = new.public_key().public_bytes_raw().hex()
-    link = KeyLink(date=datetime.now(UTC).date().isoformat(), kind=kind, previous=previous, key=key)
+    link = KeyLink(date=_today(), kind=kind, previous=previous, key=key)
     signatures = {"by_key": _signature(new, link.signed)}
     if kind == "rotated" and old is not None:
         signatures["by_previous"] = _signature(old, link.signed)
     return link.model_copy(update=signatures)
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _signature(key: Ed25519PrivateKey, content: bytes) -> str:

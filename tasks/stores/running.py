@@ -33,6 +33,8 @@ def not_running(home: Home, release: str) -> Iterator[bool]:
 
 
 def is_running(home: Home, release: str) -> bool:
+    if not (home.path / "runs" / f"{release}.lock").exists():  # nobody ever ran it: looking makes no lock
+        return False
     with not_running(home, release) as free:
         return not free
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.campaign.families import FAMILIES
 from tests.campaign.page import write
-from tests.campaign.record import ROOT, Record, clean, code_hash, sums, table
+from tests.campaign.record import ROOT, Record, clean, code_hash, extent, sums, table
 from tests.campaign.running import printed, run_family
 from tests.campaign.trials import Family
 
@@ -24,8 +24,8 @@ def main(words: list[str] | None = None) -> int:
         _run(families, record, asked.seed, time.monotonic() + 60 * asked.minutes)
     except KeyboardInterrupt:
         printed("interrupted. Run again, it goes on from here")
-    rows = {family.name: sums(record.of(family.name)) for family in families}
-    print(table(rows))
+    rows = {family.name: sums(record.of(family.name), family.trials) for family in families}
+    print(table(rows), extent(rows), sep="\n\n")
     if asked.write:
         write(ROOT / "docs" / "reliability.md", rows, asked.seed, code_hash())
     for name in (name for name, row in rows.items() if not row["tried"]):

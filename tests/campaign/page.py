@@ -7,7 +7,7 @@ import platform
 import time
 from pathlib import Path
 
-from tests.campaign.record import table
+from tests.campaign.record import extent, table
 
 BEGIN, END = "<!-- begin: written by `make campaign ASKED=--write` -->", "<!-- end -->"
 
@@ -18,7 +18,7 @@ def write(page: Path, rows: dict[str, dict[str, int]], seed: int, code: str) -> 
     _, _, after = rest.partition(END)
     if not rest or not after:
         raise ValueError(f"{page} lacks the marks between which the table stands")
-    page.write_text(f"{before}{BEGIN}\n\n{table(rows)}\n\n{where(seed, code)}\n\n{END}{after}", encoding="utf-8")
+    page.write_text(f"{before}{BEGIN}\n\n{table(rows)}\n\n{extent(rows)} {where(seed, code)}\n\n{END}{after}", encoding="utf-8")
 
 
 def where(seed: int, code: str) -> str:

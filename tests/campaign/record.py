@@ -57,21 +57,23 @@ class Record:
         return [found for (name, _), found in sorted(self.found.items()) if name == family]
 
 
-def sums(found: Iterable[Found]) -> dict[str, int]:
-    """One row of the table."""
+def sums(found: Iterable[Found], planned: int) -> dict[str, int]:
+    """One row of the table: of how many trials of a whole campaign so many are done, and what was found in all of these."""
     found = list(found)
     columns = {name: sum(len(getattr(each, name)) for each in found) for name in COLUMNS}
     survived = sum(each.tried - max(len(getattr(each, name)) for name in COLUMNS) for each in found)
-    return {"tried": sum(each.tried for each in found), "survived": survived, **columns}
+    of = {"done": len(found), "planned": planned}
+    return {**of, "tried": sum(each.tried for each in found), "survived": survived, **columns}
 
 
 def table(rows: dict[str, dict[str, int]]) -> str:
     """As Markdown, which a terminal shows as well as a page."""
     names = ("tried", "survived", *COLUMNS)
-    total = {name: sum(row[name] for row in rows.values()) for name in names}
-    lines = [("family", *names), *((family, *(f"{row[name]:,}" for name in names)) for family, row in rows.items())]
-    lines.append(("all", *(f"{total[name]:,}" for name in names)))
-    widths = [max(len(line[place]) for line in lines) for place in range(len(names) + 1)]
+    total = {name: sum(row[name] for row in rows.values()) for name in ("done", "planned", *names)}
+    lines = [("family", "trials", *names)]
+    for family, row in (rows | {"all": total}).items():
+        lines.append((family, f"{row['done']:,} of {row['planned']:,}", *(f"{row[name]:,}" for name in names)))
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
     written = [_line(line, widths) for line in lines]
     rule = "|".join(("", "-" * (widths[0] + 2), *("-" * (width + 1) + ":" for width in widths[1:]), ""))
     return "\n".join((written[0], rule, *written[1:]))
@@ -85,3 +87,11 @@ def _line(cells: tuple[str, ...], widths: list[int]) -> str:
 def clean(rows: dict[str, dict[str, int]]) -> bool:
     """Something was tried in every family, and nothing was lost, overspent or leaked."""
     return all(row["tried"] and not any(row[name] for name in COLUMNS) for row in rows.values())
+
+
+def extent(rows: dict[str, dict[str, int]]) -> str:
+    """Whether every trial of a whole campaign was made, and which were not."""
+    cut = [f"{name} ({row['done']:,} of {row['planned']:,})" for name, row in rows.items() if row["done"] < row["planned"]]
+    if cut:
+        return f"This was no whole campaign: of these not all trials were made: {', '.join(cut)}."
+    return "Every trial of these families was made."

@@ -12,7 +12,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
 
 from tests.campaign.record import Record, sums
 from tests.campaign.trials import COLUMNS, CannotTry, Family, Found, Trial
@@ -82,9 +81,9 @@ def _tell(family: Family, trial: Trial, found: Found, say: Say) -> None:
 
 
 def progress(family: Family, record: Record) -> str:
-    row: dict[str, Any] = sums(record.of(family.name))
-    words = ", ".join(f"{value:,} {name}" for name, value in row.items())
-    return f"{len(record.done(family.name))} of {family.trials} trials; {words}"
+    row = sums(record.of(family.name), family.trials)
+    words = ", ".join(f"{value:,} {name}" for name, value in row.items() if name not in ("done", "planned"))
+    return f"{row['done']} of {row['planned']} trials; {words}"
 
 
 def printed(text: str) -> None:

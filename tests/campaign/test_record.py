@@ -14,8 +14,9 @@ import pytest
 from tests.campaign import __main__ as command
 from tests.campaign import record as book
 from tests.campaign.families import FAMILIES
+from tests.campaign.lies import LIES
 from tests.campaign.page import BEGIN, END, write
-from tests.campaign.record import ROOT, Record, clean, sums, table
+from tests.campaign.record import ROOT, Record, clean, extent, sums, table
 from tests.campaign.running import run_family
 from tests.campaign.trials import Family, Found, Trial
 
@@ -35,15 +36,24 @@ def test_a_trial_that_finds_something_is_counted_and_the_campaign_fails(tmp_path
     record = Record.opened(tmp_path, 1)
     said: list[str] = []
     run_family(TOY, record, 1, time.monotonic() + 60, said.append)
-    row = sums(record.of("toy"))
-    assert row == {"tried": 8, "survived": 4, "lost": 4, "overspent": 0, "leaked": 0}, "0, 3, 6, and 7, which failed itself"
+    row = sums(record.of("toy"), TOY.trials)
+    assert row == {"done": 8, "planned": 8, "tried": 8, "survived": 4, "lost": 4, "overspent": 0, "leaked": 0}, (
+        "0, 3, 6, and 7, which failed itself"
+    )
     assert any("LOST: the trial itself failed" in line and "a bug in the campaign" in line for line in said)
     assert not clean({"toy": row}) and "|     4 |        4 |" not in table({"toy": row})
-    assert clean({"toy": {"tried": 3, "survived": 3, "lost": 0, "overspent": 0, "leaked": 0}})
+    assert clean({"toy": sums([Found(tried=3)], 1)})
 
 
 def test_a_family_that_was_not_tried_is_no_success():
-    assert not clean({"toy": sums([])})
+    assert not clean({"toy": sums([], 8)})
+
+
+def test_a_table_of_a_campaign_that_was_cut_cannot_be_taken_for_a_whole_one():
+    cut, whole = {"toy": sums([Found(tried=256)] * 3, 8)}, {"toy": sums([Found(tried=256)] * 8, 8)}
+    assert "| toy    | 3 of 8 |   768 |" in table(cut) and "| all    | 3 of 8 |" in table(cut)
+    assert extent(cut) == "This was no whole campaign: of these not all trials were made: toy (3 of 8)."
+    assert "| toy    | 8 of 8 | 2,048 |" in table(whole) and extent(whole) == "Every trial of these families was made."
 
 
 def test_an_interrupted_campaign_goes_on_where_it_was(tmp_path: Path, monkeypatch):
@@ -81,17 +91,24 @@ def test_a_family_is_whole_when_all_that_was_prepared_is_tried(tmp_path: Path):
 def test_the_command_prints_one_table_and_fails_where_nothing_was_tried(tmp_path: Path, capsys):
     assert command.main(["--only", "lies", "--minutes", "0", "--state", str(tmp_path)]) == 1
     printed = capsys.readouterr().out
-    assert "| lies   |     0 |        0 |    0 |         0 |      0 |" in printed and "Nothing was tried of lies." in printed
+    assert f"| lies   | 0 of {len(LIES) * 2} |     0 |        0 |    0 |         0 |      0 |" in printed
+    assert "Nothing was tried of lies." in printed and f"lies (0 of {len(LIES) * 2})" in printed
 
 
 def test_the_table_takes_its_place_on_the_page_and_is_replaced_by_the_next(tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\nold\n{END}\nafter\n")
     for tried in (3, 5):
-        write(page, {"toy": {"tried": tried, "survived": tried, "lost": 0, "overspent": 0, "leaked": 0}}, 1, "c" * 64)
+        write(page, {"toy": sums([Found()] * tried, 5)}, 1, "c" * 64)
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
-    assert text.count("| toy ") == 1 and "|     5 |        5 |    0 |" in text and "Seed 1" in text
+    assert (
+        text.count("| toy ") == 1
+        and "| 5 of 5 |" in text
+        and "no whole campaign" not in text
+        and "|     5 |        5 |    0 |" in text
+        and "Seed 1" in text
+    )
 
 
 def test_every_family_is_told_in_the_documentation():

@@ -40,6 +40,19 @@ def test_plan_answers_what_scripts_rely_on_and_reads_no_data(small: Small, steps
     assert "region" in steps("plan", small.release).out
 
 
+def test_a_plan_says_when_the_budget_does_not_cover_it(small: Small, steps):
+    for granted, covered, why in (("0", False, "has no grant"), ("0.4", False, "0.4 of 0.4 is left"), ("0.1", True, "")):
+        if granted != "0":
+            steps("budget", "grant", "small-people", granted, "--why", "a test")
+        told, shown = steps("plan", small.release, "--json"), steps("plan", small.release)
+        assert told.code == shown.code == 0 and told.json["covered"] is covered
+        assert (told.json["why_not_covered"] is None) == covered and why in shown.out
+        assert ("budget    does not cover this: " in shown.out) != covered
+    steps("budget", "cap", "small-people", "0.2", "--why", "a test")
+    assert "where the cap is 0.2" in steps("plan", small.release).out
+    assert steps("run", small.release).code == 3, "what the plan says, the run does"
+
+
 def test_an_empty_ledger_has_no_accounts_no_entries_and_verifies(steps):
     assert steps("budget", "show", "--json").json == {"accounts": []}
     assert steps("budget", "log", "--json").json == {"entries": []}
@@ -134,6 +147,13 @@ def test_a_hostile_spec_is_refused_with_a_clear_text_and_nothing_is_charged(smal
         said = steps(command, small.release, "--json")
         assert said.code == 2 and str(small.release) in said.json["error"], said
     assert not (small.home / "ledger.db").exists()
+
+
+def test_a_path_that_would_clear_the_screen_is_shown_as_text(small: Small, steps):
+    steps("budget", "grant", "small-people", "1", "--why", "a test")
+    small.write(release=small.release.read_text().replace("records.parquet", '"\\e[2J.parquet"'))
+    for said in (steps("plan", small.release), steps("run", small.release), steps("plan", small.folder / "\x1b[2J.yaml")):
+        assert "\\x1b[2J" in said.out + said.err and "\x1b" not in said.out + said.err
 
 
 def test_a_spec_that_is_missing_or_unreadable_ends_with_2(small: Small, steps):

@@ -43,7 +43,7 @@ def test_counts_of_a_release_that_waits_for_a_decision_are_not_called_leftovers(
     waits = {"release": "a", "state": "waiting", "since": "2026-11-18T02:18", "next": "steps approve a"}
     counts = [{"release": name, "running": False} for name in ("a", "b")]
     answer = {"home": "h", "ledger": {"name": "l", "entries": 1, "head": "f"}, "anchor": {"path": "p", "heads": 1, "torn": 0}}
-    rest = {"public": 0, "running": [], "stopped": [], "errors": 0, "problems": [], "notes": [], "ok": True}
+    rest = {"registered": 1, "public": 0, "running": [], "stopped": [], "errors": 0, "problems": [], "notes": [], "ok": True}
     show_status(answer | rest | {"waiting": [waits], "exact_counts": counts})
     shown = capsys.readouterr().out
     assert "exact counts of a are kept for its evaluation" in shown and "exact counts of b lie about" in shown
@@ -58,6 +58,30 @@ def test_status_and_forget(steps):
     assert "published since" in shown and shown.count("stopped") == 2
     assert steps("forget", "poll-2027").out == "poll-2027: exact counts deleted\n"
     assert steps("forget").out == "no exact counts lie about\n" and steps("status", "--json").json["exact_counts"] == []
+
+
+def everything_in(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def test_status_where_there_is_no_home_says_so_and_makes_none(steps, tmp_path: Path):
+    said = steps("status", "--home", tmp_path / "typo")
+    assert said.code == 2 and f"there is no home in {tmp_path / 'typo'}" in said.err and not (tmp_path / "typo").exists()
+    (mount := tmp_path / "mount").mkdir()
+    said = steps("status", "--home", mount, "--json")
+    assert said.json["exit_code"] == 2 and "ledger.db is missing" in said.json["error"] and everything_in(mount) == {}
+    assert steps("budget", "show", "--home", mount).code == 0 == steps("status", "--home", mount).code, "the control"
+
+
+def test_status_changes_nothing(steps, tmp_path: Path):
+    home = tmp_path / "copy" / "home"
+    before = everything_in(home)
+    assert steps("status").code == 0 and everything_in(home) == before
+    steps("budget", "show", "--home", tmp_path / "new")
+    before = everything_in(tmp_path / "new")
+    assert steps("status", "--home", tmp_path / "new").code == 0 and everything_in(tmp_path / "new") == before
+    before = everything_in(home)
+    assert steps("forget", "poll-2027").code == 0 and everything_in(home) != before, "the control"
 
 
 def test_a_withdrawn_release_is_said_to_be_so_everywhere(steps, tmp_path: Path):
@@ -164,6 +188,25 @@ def test_keys_are_rotated_and_their_history_shown(steps):
     assert "rotated by" in steps("keys", "show").out
     assert steps("keys", "replace", "--why", "in vain").code == 2
     assert steps("budget", "verify").code == 0
+
+
+def test_a_rotation_said_again_changes_nothing_and_says_so(steps, tmp_path: Path, monkeypatch):
+    from tasks.stores import rotation
+
+    first = steps("keys", "rotate", "--why", "every year", "--json").json
+    before = everything_in(tmp_path / "copy" / "home")
+    again = steps("keys", "rotate", "--why", "every year", "--json").json
+    assert again["key"] == first["key"] and again["history"] == first["history"] and "found" not in first
+    assert again["found"]["key"] == first["key"] and everything_in(tmp_path / "copy" / "home") == before
+    shown = steps("keys", "rotate", "--why", "every year").out
+    assert "nothing was changed: the key was rotated on" in shown and "--key" in shown
+    named = [steps("keys", "rotate", "--why", "every year", "--key", "2026b", "--json").json for _ in range(2)]
+    assert named[0]["key"] == named[1]["key"] != first["key"] and len(named[1]["history"]) == 2
+    other = steps("keys", "rotate", "--why", "stolen", "--revoke", "--key", "2026b")
+    assert other.code == 2 and 'a rotation named "2026b" was made on' in other.err
+    monkeypatch.setattr(rotation, "_today", lambda: "2031-01-02")
+    assert len(steps("keys", "rotate", "--why", "every year", "--json").json["history"]) == 3, "the next year's is another"
+    assert steps("budget", "verify").code == 0 == steps("status").code
 
 
 def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps, tmp_path: Path):

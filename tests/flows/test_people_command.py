@@ -58,6 +58,16 @@ def test_a_ledger_without_people_says_so(steps):
     assert steps("people", "list", "--json").json == {"people": [], "proposed": [], "approvers_needed": 0}
 
 
+@pytest.mark.parametrize("words", [("budget", "grant", "small-people", "1", *WHY), ("budget", "show"), ("status",)])
+def test_a_ledger_without_people_says_that_no_signature_is_asked(steps, keys, words: tuple[str, ...]):
+    steps("budget", "grant", "small-people", "1", *WHY)
+    shown = steps(*words).out
+    assert shown.count("nobody is registered: no signature is asked") == 1
+    assert "no signature is asked" not in steps(*words, "--json").out, "programs are told by a key, or not at all"
+    register(steps, keys, "ada", "approver", "ada")
+    assert "nobody is registered" not in steps(*words, "--as", keys["ada"]).out, "the control"
+
+
 def test_people_are_shown_with_what_waits_for_a_second_approver(steps, registered):
     assert register(steps, registered, "ola", "board", "ada")["waits"]
     shown = steps("people", "list").out
@@ -81,6 +91,26 @@ def test_a_name_from_the_environment_decides_nothing(small: Small, steps, regist
     said = steps("approve", "small-1", "--as", registered["bo"], "--json").json
     assert (said["state"], said["who"]) == ("approved", "bo")
     assert steps("budget", "verify", "--json").json["ok"]
+
+
+def test_who_signed_is_told_and_not_whose_account_it_was(small: Small, steps, registered):
+    steps("budget", "grant", "small-people", "1", *WHY, "--as", registered["ada"])
+    drawn(small, registered["ola"])
+    entries = {each["kind"]: each for each in steps("budget", "log", "--json").json["entries"]}
+    granted, charged, sealed = (entries[kind] for kind in ("grant", "charge", "seal"))
+    assert [each["signer"] for each in (granted, charged, sealed)] == ["ada", "ola", None]
+    assert granted["actor"] == charged["actor"] == sealed["actor"] != "ola", "accounts stay what they were"
+    who = [line.split()[3:5] for line in steps("budget", "log").out.splitlines()]
+    assert ["ada", "grant"] in who and ["ola", "charge"] in who and [sealed["actor"], "seal"] in who
+    (release,) = steps("releases", "--json").json["releases"]
+    assert (release["signer"], release["actor"]) == ("ola", charged["actor"])
+    assert steps("releases").out.splitlines()[1].split()[6] == "ola"
+
+
+def test_where_nobody_is_registered_the_account_is_told(small: Small, steps):
+    steps("budget", "grant", "small-people", "1", *WHY)
+    (entry,) = steps("budget", "log", "--json").json["entries"]
+    assert entry["signer"] is None and steps("budget", "log").out.splitlines()[1].split()[3] == entry["actor"]
 
 
 @pytest.mark.whole

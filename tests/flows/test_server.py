@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -322,24 +323,33 @@ def test_a_run_whose_process_dies_is_told_and_so_is_one_that_no_worker_takes(ui:
     until(lambda: processes("prefect.engine", of=worker) == [])  # a worker that is stopped leaves its runs to their end
 
 
+@contextmanager
+def shortened(ui: Ui, name: str, usually: int) -> Iterator[None]:
+    """An automation as it is installed, but that it waits for ten seconds of absence only."""
+    (found,) = ui.ask("/automations/filter", {"automations": {"name": {"any_": [f"steps: {name}"]}}})
+    assert found["trigger"]["within"] == usually and found["enabled"]
+    asked = {key: found[key] for key in ("name", "description", "enabled", "actions", "trigger")}
+    ui.ask(f"/automations/{found['id']}", asked | {"trigger": found["trigger"] | {"within": 10}}, "PUT")
+    try:
+        yield
+    finally:
+        ui.ask(f"/automations/{found['id']}", asked, "PUT")
+
+
 def test_a_run_that_falls_silent_is_called_crashed_and_one_that_ended_is_not(ui: Ui, heard: tuple[str, list[str]]):
     """A run dies and its worker is not there to say so, as with their machine: no heartbeat comes any more."""
-    (zombie,) = ui.ask("/automations/filter", {"automations": {"name": {"any_": ["steps: zombie"]}}})
-    assert zombie["trigger"]["within"] == 90 and zombie["enabled"]
-    asked = {key: zombie[key] for key in ("name", "description", "enabled", "actions", "trigger")}
-    ui.ask(f"/automations/{zombie['id']}", asked | {"trigger": zombie["trigger"] | {"within": 10}}, "PUT")
-    worker, ended = worker_of(ui), _heard_of_and_ended(ui)
-    silent = ui.start("silent")
-    until(lambda: _beats(ui, silent), PATIENCE)
-    os.kill(worker, signal.SIGSTOP)
-    try:
-        for process in processes("prefect.engine", of=worker):
-            os.kill(process, signal.SIGKILL)
-        found = ui.wait(silent, "Crashed")
-        until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
-    finally:
-        os.kill(worker, signal.SIGCONT)
-        ui.ask(f"/automations/{zombie['id']}", asked, "PUT")
+    with shortened(ui, "zombie", usually=90):
+        worker, ended = worker_of(ui), _heard_of_and_ended(ui)
+        silent = ui.start("silent")
+        until(lambda: _beats(ui, silent), PATIENCE)
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            for process in processes("prefect.engine", of=worker):
+                os.kill(process, signal.SIGKILL)
+            found = ui.wait(silent, "Crashed")
+            until(lambda: [text for text in heard[1] if text.startswith("steps-release: crashed") and "release silent" in text])
+        finally:
+            os.kill(worker, signal.SIGCONT)
     assert found["state"]["message"] == "Nothing was heard of it for 90 seconds."
     assert ui.ask(f"/flow_runs/{ended}")["state_name"] == "Completed"
 
@@ -348,10 +358,10 @@ def _beats(ui: Ui, run: str) -> list[dict[str, Any]]:
     return [each for each in events(ui, "prefect.flow-run.heartbeat") if each["resource"]["prefect.resource.id"].endswith(run)]
 
 
-def _heard_of_and_ended(ui: Ui) -> str:
+def _heard_of_and_ended(ui: Ui, event: str = "heartbeat", name: str = "ended") -> str:
     flow, running = ui.ask("/flows/", {"name": "release"})["id"], {"type": "RUNNING", "name": "Running"}
-    run = ui.ask("/flow_runs/", {"name": "release ended", "flow_id": flow, "state": running})["id"]
-    beat = {"occurred": datetime.now(UTC).isoformat(), "event": "prefect.flow-run.heartbeat", "related": [], "payload": {}}
+    run = ui.ask("/flow_runs/", {"name": f"release {name}", "flow_id": flow, "state": running})["id"]
+    beat = {"occurred": datetime.now(UTC).isoformat(), "event": f"prefect.flow-run.{event}", "related": [], "payload": {}}
     ui.ask("/events", [beat | {"id": str(uuid4()), "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"}}])
     ui.ask(f"/flow_runs/{run}/set_state", {"state": {"type": "COMPLETED", "name": "Completed"}})
     return run
@@ -370,6 +380,42 @@ def test_a_suspended_release_goes_on_when_a_person_approves_it(ui: Ui):
     said = json.loads(ui.steps("show", "by-person", "--json").stdout)
     assert said["state"] == "evaluated" and said["approver"]
     assert sum(each["kind"] == "charge" for each in said["trail"]) == 1
+
+
+def test_a_release_that_nobody_decides_is_told_and_one_that_was_decided_is_not(ui: Ui, heard: tuple[str, list[str]]):
+    def told(name: str) -> list[str]:
+        return [text for text in heard[1] if text.startswith("steps-release: waiting") and f"release {name}" in text]
+
+    with shortened(ui, "waiting", usually=24 * 60 * 60):
+        decided = _heard_of_and_ended(ui, "Suspended", "decided")
+        run = ui.start("undecided", more="approval: required\n")
+        ui.wait(run, "Suspended")
+        (said,) = until(lambda: told("undecided"), PATIENCE)
+    assert "steps approve undecided" in said and told("decided") == [], decided
+    assert ui.steps("reject", "undecided", "--why", "a test").returncode == 0
+    ui.ended(run, "Failed")
+    no_run_is_alive(ui)
+
+
+def no_run_is_alive(ui: Ui) -> None:
+    """A worker that is stopped leaves its runs to their end; a run's process lives on for a moment after its last state."""
+    until(lambda: processes("prefect.engine", of=worker_of(ui)) == [])
+
+
+def test_an_audit_that_finds_something_is_told(ui: Ui, by_worker: dict[str, Any], heard: tuple[str, list[str]]):
+    def told() -> list[str]:
+        return [text for text in heard[1] if text.startswith("steps-release: audit failed")]
+
+    ui.wait(ui.run(ui.deployment("audit/nightly")), "Completed")
+    assert told() == [], "the control: where everything holds nobody is woken"
+    (smuggled := ui.small.home / "public" / "smuggled").mkdir()
+    try:
+        ui.wait(ui.run(ui.deployment("audit/nightly")), "Failed")
+        (said,) = until(told)
+    finally:
+        smuggled.rmdir()
+    assert "smuggled is public, though the ledger has" in said
+    no_run_is_alive(ui)
 
 
 def test_a_person_may_reject_a_suspended_release_in_the_ui(ui: Ui):

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from schemas.notices import Superseded, Withdrawn
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import count_codes
 from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.report import evaluate
 from steps_engine.noise import SeededRandomness
-from tasks.publishing.evaluation_page import render_evaluation
+from tasks.publishing import notices
+from tasks.publishing.evaluation_page import render_evaluation, render_incomparable
 from tasks.publishing.publication import publish
 from tasks.publishing.templates import PAGES, template
 from tasks.reading.profile import Finding
 from tasks.stages.validate import Outcome
+from tasks.studies.points import ask, compute, grid, prepare
+from tasks.studies.report import report
+from tests.steps_engine.methods.households import small as households
+from tests.steps_engine.methods.places import test_places as places
 from tests.tasks.publishing.making import a_release, make
 from tests.tasks.publishing.test_page import phone
 
 pytestmark = pytest.mark.browser
 LONG = "Managers, directors and senior officials in public administration, social security and defence"
+ROOT = Path(__file__).parents[3]
+EXTENDS = '{% extends "page.html" %}'
 SCROLLS = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -98,8 +107,41 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
     must_fit(driver, tmp_path / "page.html")
 
 
+def test_places_and_households_fit_a_phone(driver, tmp_path: Path):
+    country = make(tmp_path / "country", places.asked(places.country(2_000)), count_codes(places.people(2_000)))
+    must_fit(driver, publish(*country.arguments).folder / "index.html")
+    must_fit(driver, country.home.public / "r" / "codebook.html")
+    of = households.domain()
+    homes = make(tmp_path / "homes", households.release(of), households.counted(of, households.some_homes(150)))
+    must_fit(driver, publish(*homes.arguments).folder / "index.html")
+
+
+def test_a_notice_and_a_page_without_a_comparison_fit_a_phone(driver, tmp_path: Path):
+    said = Withdrawn(date="2026-11-18", why=f"{LONG}: {'w' * 80}")
+    (tmp_path / "notice.html").write_bytes(notices._page("a-release", said, Superseded(date="2026-11-19", by="b" * 60)))
+    must_fit(driver, tmp_path / "notice.html")
+    (tmp_path / "page.html").write_text(render_incomparable("a-release", "a set has no rows"))
+    must_fit(driver, tmp_path / "page.html")
+
+
+def test_a_study_fits_a_phone(driver, tmp_path: Path):
+    study = ask("simulation", repeats=1, epsilon=["2"], method=["steps", "original"])
+    points = list(grid(study, prepare(study, tmp_path)))
+    for point in points:
+        compute(point, tmp_path)
+    report(study, points, tmp_path)
+    must_fit(driver, tmp_path / "index.html")
+
+
+def styles_of_their_own(texts: dict[str, str]) -> list[str]:
+    """Documents that begin a page, or give it a style, by themselves; and templates that do not take the common one."""
+    alone = [name for name, text in texts.items() if re.search("<(html|style|!doctype html)", text, re.IGNORECASE)]
+    return alone + [name for name, text in texts.items() if name.endswith("html") and not text.startswith(EXTENDS)]
+
+
 def test_all_pages_have_one_style():
-    texts = {path.name: path.read_text() for path in PAGES.glob("*.html")}
-    assert [name for name, text in texts.items() if "<html" in text] == ["page.html"]
-    assert '{% include "style.css" %}' in texts["page.html"]
-    assert sum(text.startswith('{% extends "page.html" %}') for text in texts.values()) >= 4
+    texts = {path.name: path.read_text() for path in PAGES.glob("*.html") if path.name != "analyses.html"}  # a part of a page
+    assert '{% include "style.css" %}' in texts.pop("page.html") and len(texts) >= 8
+    programs = {str(path): path.read_text() for layer in ("flows", "tasks") for path in (ROOT / layer).rglob("*.py")}
+    assert styles_of_their_own(texts | programs) == []
+    assert styles_of_their_own({"a.html": "<p>", "b.html": EXTENDS, "c.py": "<style>"}) == ["c.py", "a.html"], "the control"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import EvidenceBroken, SpecError
-from tasks.publishing import publication
+from tasks.publishing import notices, publication
 from tasks.publishing.publication import publish
 from tasks.stages.audit import check_bundle, check_ledger
 from tasks.stages.take_back import supersede, withdraw
@@ -75,6 +75,16 @@ def test_saying_it_again_changes_nothing_and_the_first_reason_stands(made):
     assert (
         made.ledger.entries() == before and {path: path.read_bytes() for path in (made.home.public / NAME).iterdir()} == files
     )
+
+
+def test_a_notice_verifies_whichever_version_wrote_its_page(made, monkeypatch):
+    monkeypatch.setattr(notices, "_page", lambda *_: b"<!doctype html><h1>withdrawn</h1>")  # as an earlier version had it
+    withdraw(made.home, NAME, "wrong weights")
+    assert "withdrawn" in notes_of(made.home.public / NAME, made.home.keys / "signing-key.pub")[0]
+    monkeypatch.undo()
+    withdraw(made.home, NAME, "wrong weights")
+    assert b"--teal" in (made.home.public / NAME / "notice.html").read_bytes(), "said again, it has the style of all pages"
+    assert "withdrawn" in notes_of(made.home.public / NAME, made.home.keys / "signing-key.pub")[0]
 
 
 def test_a_withdrawal_cut_short_before_its_notice_is_finished_by_the_same_command(made, monkeypatch):

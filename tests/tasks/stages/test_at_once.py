@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +26,9 @@ from tasks.stages.sanitize import sanitize
 from tasks.stages.synthesize import synthesize
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tests.flows.small import make_small
+from tests.flows.small import Small, make_small
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.whole
@@ -50,3 +57,34 @@ def test_who_evaluates_second_finds_it_done(tmp_path: Path, monkeypatch: pytest.
     shutil.rmtree(home.path)
     with pytest.raises(EvidenceBroken):  # the control: what nobody has evaluated is not passed over
         evaluating.evaluate(home, asked, cells, sets)
+
+
+def at_once(small: Small, releases: list[Path]) -> dict[str, Any]:
+    """A process for each of these runs its release in one home, all at the same moment; what they said, and what is there."""
+    command = [sys.executable, "-m", "tests.flows.many_at_once", small.home, *releases]
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def all_ended_well(found: dict[str, Any]) -> bool:
+    """One paid, the others found it paid, and one whole release is there."""
+    said = Counter(found.pop("said"))
+    whole = {"charges": 1, "states": {"small-1": "evaluated"}}
+    return set(said) == {"paid", "found"} and said["paid"] == 1 and found == dict.fromkeys(found, []) | whole
+
+
+@pytest.mark.slow
+def test_twelve_processes_run_one_release_under_one_charge(tmp_path: Path):
+    small = make_small(tmp_path, rows=503)
+    found = at_once(small, [small.release] * 12)
+    assert all_ended_well(dict(found)), found
+
+
+@pytest.mark.slow
+def test_of_two_that_run_another_spec_under_one_name_one_is_refused_and_that_is_seen(tmp_path: Path):
+    small = make_small(tmp_path, rows=503)
+    (other := tmp_path / "other.yaml").write_text(small.release.read_text().replace("count: 2", "count: 3"))
+    found = at_once(small, [small.release, other])
+    assert found["charges"] == 1 and sum("SpecError" in said for said in found["said"]) == 1, found
+    assert not all_ended_well(dict(found)), "the control"

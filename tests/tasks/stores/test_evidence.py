@@ -12,13 +12,16 @@ from contextlib import closing, contextmanager
 import pytest
 
 from schemas.errors import BudgetRefused, EvidenceBroken, InfrastructureFault, StepsError
+from tasks.stores import acts
 from tasks.stores import entries as entries_module
 from tasks.stores.anchor import Anchor
 from tasks.stores.entries import NO_HASH, Entry, KnownHead, chain_hash, chain_problems, content_hash
 from tasks.stores.home import Home
 from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.people import Change
 from tasks.stores.public_chain import public_chain
-from tasks.stores.trust import renew_anchor
+from tasks.stores.signatures import new_key, read_signer
+from tasks.stores.trust import change_people, renew_anchor
 
 ONE = 10**9
 
@@ -355,12 +358,30 @@ WRITERS = {
     "abandon": lambda ledger, ask: ledger.abandon("open", "late"),
     "burn": lambda ledger, ask: ledger.burn("open", "disk"),
     "seal": lambda ledger, ask: ledger.seal("open", "synthetic-1", "public", "3" * 32, "c" * 64, 10),
+    "publish": lambda ledger, ask: ledger.publish("open", "manifest"),
+    "withdraw": lambda ledger, ask: acts.withdraw(ledger, "done", "wrong weights"),
+    "supersede": lambda ledger, ask: acts.supersede(ledger, "done", "next"),
+    "cap": lambda ledger, ask: acts.cap(ledger, "youth", ONE, "pure", "a lifetime"),
+    "home": lambda ledger, ask: acts.register_home(ledger, {"keys": {"artifacts.key": "d" * 64}}, after=0),
+    "person": lambda ledger, ask: _register(ledger),
 }
+
+
+def _register(ledger: Ledger) -> Entry:
+    """A first approver, whose key lies beside the ledger."""
+    key = ledger.anchor.path.with_name("ada.pem")
+    if not key.exists():
+        new_key(key, None)
+    first = Change("add", "ada", ("approver",), read_signer(key).public)
+    return change_people(dataclasses.replace(ledger, key_file=key), first, "the first")
 
 
 @pytest.fixture
 def opened(written: Ledger, ask) -> Ledger:
-    """With a release about which everything can still be said."""
+    """With a release about which everything can still be said, and one that can take another's place."""
+    written.charge(ask("next"))
+    written.seal("next", "noisy", "public", "2" * 32, "b" * 64, 10)
+    written.publish("next", "manifest")
     written.charge(ask("open"))
     written.seal("open", "noisy", "public", "2" * 32, "b" * 64, 10)
     return written
