@@ -42,7 +42,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         "hash": made.hash,
         **_payable(home, made, asked.domain.overlaps),
         "source": _readable(asked),
-        "remarks": list(asked.domain.remarks),
+        **({"remarks": list(asked.domain.remarks)} if asked.domain.remarks else {}),
         "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }
 

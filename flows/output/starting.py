@@ -57,7 +57,7 @@ def show_started(answer: dict[str, Any]) -> None:
 def validated(asked: Release, seen: Look, verdict: Verdict) -> dict[str, Any]:
     """For programs: that nothing refuses the data, and where the page is. Whether something was warned of stands there."""
     said = {"release": asked.name, "reads": seen.words, "expectations": verdict.expectations, "page": str(verdict.page)}
-    return said | {"remarks": list(asked.domain.remarks)}
+    return said | ({"remarks": list(asked.domain.remarks)} if asked.domain.remarks else {})
 
 
 def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
@@ -67,7 +67,7 @@ def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
         warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
         click.echo(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
         click.echo(f"page      {answer['page']}   (confidential: keep it inside)")
-        for remark in answer["remarks"]:
+        for remark in answer.get("remarks", ()):
             click.echo(f"note      {remark}")
         click.echo("Nothing was charged, and nothing was counted.")
 

@@ -74,7 +74,7 @@ def plan(answer: dict[str, Any]) -> None:
         error = f"misplaces about {share} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
     _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
-    _say(*(f"note      {remark}" for remark in answer["remarks"]))
+    _say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     _say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
