@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import IO
 
@@ -36,12 +37,16 @@ class Stored:
         return pq.read_schema(self.path)
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pa.Table]:
-        """The rows in order, so many at a time or as many as fit; of an empty table one block without rows."""
+        """The rows in order, at most so many at a time or as many as fit; of an empty table one block without rows.
+
+        Arrow keeps what an iterator has read of a file until it ends: one over all of it would hold as much as the file.
+        """
         chosen = None if columns is None else list(columns)
-        rows = rows or min(MOST_ROWS, max(FEWEST_ROWS, VALUES // max(1, len(self.schema if chosen is None else chosen))))
+        rows = rows or _fitting(len(self.schema if chosen is None else chosen))
         with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(rows, columns=chosen):
-                yield pa.Table.from_batches([batch])
+            for groups in _runs([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)], rows):
+                for batch in file.iter_batches(rows, row_groups=groups, columns=chosen):
+                    yield pa.Table.from_batches([batch])
             if not file.metadata.num_rows:
                 yield file.read(columns=chosen)
 
@@ -52,6 +57,26 @@ class Stored:
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self.read([name])[name]
+
+
+def _fitting(columns: int) -> int:
+    """Rows of a block: a power of two, so that blocks of 2²⁰ rows, as they are written, are whole numbers of these.
+
+    >>> _fitting(1) == MOST_ROWS, _fitting(12) == 2**18, _fitting(1000) == FEWEST_ROWS
+    (True, True, True)
+    """
+    return min(MOST_ROWS, max(FEWEST_ROWS, 1 << (VALUES // max(1, columns)).bit_length() - 1))
+
+
+def _runs(sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
+    """Row groups by their numbers: each by itself, or small ones together until they have about so many rows.
+
+    >>> list(_runs([8, 8, 3], 4)), list(_runs([1, 1, 1, 1, 1], 2)), list(_runs([], 4))
+    ([[0], [1], [2]], [[0, 1], [2, 3], [4]], [])
+    """
+    ends = accumulate(sizes)
+    for _, run in groupby(enumerate(ends), lambda group: (group[1] - 1) // rows):
+        yield [number for number, _ in run]
 
 
 def write_blocks(file: IO[bytes], table: pa.Table | Iterable[pa.Table], schema: pa.Schema, name: str) -> None:

@@ -46,6 +46,7 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         "covered": why_not is None,
         "why_not_covered": why_not,
         "source": _readable(asked),
+        **({"remarks": list(asked.domain.remarks)} if asked.domain.remarks else {}),
         "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }
 

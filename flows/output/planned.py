@@ -25,6 +25,7 @@ def plan(answer: dict[str, Any]) -> None:
         error = f"misplaces about {share} of rows ({each['why']})"
         say(f"auto      {each['decomposition']}: {error}; {chosen}")
     say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
+    say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     say(*[f"budget    does not cover this: {answer['why_not_covered']}"] * (not answer["covered"]))

@@ -62,7 +62,8 @@ def show_started(answer: dict[str, Any]) -> None:
 
 def validated(asked: Release, seen: Look, verdict: Verdict) -> dict[str, Any]:
     """For programs: that nothing refuses the data, and where the page is. Whether something was warned of stands there."""
-    return {"release": asked.name, "reads": seen.words, "expectations": verdict.expectations, "page": str(verdict.page)}
+    said = {"release": asked.name, "reads": seen.words, "expectations": verdict.expectations, "page": str(verdict.page)}
+    return said | ({"remarks": list(asked.domain.remarks)} if asked.domain.remarks else {})
 
 
 def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
@@ -72,6 +73,7 @@ def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
         warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
         _say(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
         _say(f"page      {answer['page']}   (confidential: keep it inside)")
+        _say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
         _say("Nothing was charged, and nothing was counted.")
 
     return show

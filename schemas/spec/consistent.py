@@ -50,10 +50,9 @@ def must_overlap_others(domain: Domain) -> None:
 
 
 def must_weigh(domain: Domain) -> None:
-    """Weights count one table of records, in places of one level."""
-    if domain.weight is not None and (domain.tables is not None or domain.geographies):
-        other = "linked tables" if domain.tables is not None else "places within places"
-        raise problem_at(("weight",), f"{other} cannot be weighted yet; leave one of both out")
+    """Weights count one table of records."""
+    if domain.weight is not None and domain.tables is not None:
+        raise problem_at(("weight",), "linked tables cannot be weighted yet; leave one of both out")
     assert domain.weighing is None or domain.weighing.units_per_row  # or it says why not
 
 

@@ -205,6 +205,11 @@ class Domain(Weighed, Placed, Strict):
         """Of every published table: where tables are linked, what is derived of persons stands last."""
         return (*self.followings, *(self.tables.person.followings if self.tables is not None else ()))
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What whoever plans or validates should know of it; refuses nothing."""
+        return self.tables.remarks if self.tables is not None else ()
+
     def as_published(self) -> Domain:
         """The domain of synthetic records: of nobody's, and with nothing left to be read in another way."""
         attributes = tuple(attribute.as_published() for attribute in self.attributes)

@@ -182,8 +182,18 @@ class PersonTable(_Table):
         return attribute
 
 
+NO_KEY = (
+    "persons have no key: somebody who stands in two households, or twice in one, cannot be seen without it; name the column "
+    "that tells persons apart as key of tables.person, if there is one"
+)
+
+
 class Tables(Strict):
     """Two linked tables: households, and the persons in them."""
 
     household: HouseholdTable = Field(description="One row per household.")
     person: PersonTable = Field(description="One row per person, each of one household.")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return () if self.person.key else (NO_KEY,)

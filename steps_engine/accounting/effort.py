@@ -14,6 +14,7 @@ ASSUMED_ROWS = 10**5  # where expected_rows is not public
 START_SECONDS, START_BYTES = 10.0, 2**28  # Prefect and its server, Great Expectations, drawing: whatever the data are
 READ_PER_VALUE, PUBLISHED_PER_VALUE, COMPARED_PER_VALUE, COMPARED_PER_MARGIN = 2.4e-7, 8e-8, 1e-7, 1.25e-8  # seconds
 COMPARED_BYTES = 60  # of a value that is compared
+LEFT_BYTES, BLOCK = 256, 2**20  # of a row, that stages which hold a block at a time leave behind for those after them
 LEAST_COUNTING, COUNTED_BYTES, WORD = 2**29, 5, 63  # bytes: of any counting, and of a word of a cell's codes; its bits
 MOST_COMPARED = 2 * 10**7  # values of a table: of a larger one the evaluation takes a sample
 MOST_TRIPLES = 1_000  # margins of three attributes that are compared
@@ -50,7 +51,9 @@ def counting_bytes(domain: Domain) -> int:
 
 
 def bytes_around(domain: Domain) -> int:
-    """What counting and the evaluation hold, beside the start: the latter a sample, however many rows there are.
+    """What counting holds, or the evaluation, beside the start: the larger of both, since DuckDB gives back all of its own.
+
+    The evaluation holds a sample, however many rows there are, beside what the allocator kept of earlier stages' blocks.
 
     >>> from schemas.spec.domain import Domain
     >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
@@ -61,4 +64,4 @@ def bytes_around(domain: Domain) -> int:
     rows, attributes = domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
     compared = min(rows * attributes, MOST_COMPARED) * COMPARED_BYTES
     counting = counting_bytes(domain)
-    return 2**27 + max(compared, counting if counting > LEAST_COUNTING else 0)
+    return 2**27 + max(compared + LEFT_BYTES * min(rows, BLOCK), counting if counting > LEAST_COUNTING else 0)

@@ -8,14 +8,16 @@ nothing was found would be told without an error. Both are told together, as hal
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.columns import column_of
 from steps_engine.methods.tabulated import Asked, Tabulated
-from steps_engine.methods.views import Branch, Margin, Sketch, Total, View
+from steps_engine.methods.views import Branch, LevelView, Margin, Sketch, Total, View
 
 NORMAL = 1.96  # standard errors that hold 95 % of a sum of many small errors
 MOST_CELLS = 2**62
@@ -33,18 +35,24 @@ def rounding_variance(found: np.ndarray, half: np.ndarray, within: int, domain: 
     return np.asarray(np.minimum(rounding * most, min(within, MOST_CELLS) / 4))
 
 
-def _within(asked: Asked, domain: Domain) -> int:
-    """Cells of the domain that a cell of the table has at most: those of the other attributes, times the widest classes."""
-    widest = (int(np.bincount(held[held >= 0]).max()) for held in (asked.class_of(j, domain) for j in asked.attributes))
-    others = domain.all_cells // math.prod(domain.sizes[j] for j in asked.attributes)
+def _within(classes: Mapping[int, np.ndarray], domain: Domain) -> int:
+    """Cells of the domain that a cell of a table has at most: those of the other attributes, times the widest classes."""
+    widest = (int(np.bincount(held[held >= 0]).max()) for held in classes.values())
+    others = domain.all_cells // math.prod(domain.sizes[j] for j in classes)
     return others * math.prod(widest)
+
+
+def _within_column(name: str, domain: Domain) -> int:
+    """Of a category of an attribute, or of what follows from one, such as a level of places."""
+    column = column_of(name, domain)
+    return _within({column.source: column.codes}, domain)
 
 
 def table_in_people(found: Tabulated, asked: Asked, domain: Domain) -> Tabulated:
     """A table of units as one of people; of all units in a cell and in the whole table the same ones are rounded."""
     if domain.weighing is None:
         return found
-    step, within = float(domain.weighing.step), _within(asked, domain)
+    step, within = float(domain.weighing.step), _within({j: asked.class_of(j, domain) for j in asked.attributes}, domain)
     added = rounding_variance(found.estimate, found.half, within, domain)
     whole = _added(found.whole, NORMAL * found.whole_variance**0.5, domain)
     return replace(
@@ -87,6 +95,7 @@ def in_people(view: View, domain: Domain) -> View:
         margins=tuple(_margin(each, step, domain) for each in view.margins),
         derived=tuple(_margin(each, step, domain) for each in view.derived),
         tree=_branch(view.tree, step, domain) if view.tree else None,
+        levels=tuple(_level(each, step, domain) for each in view.levels),
         remarks=(remark, *view.remarks),
     )
 
@@ -102,15 +111,24 @@ def _total(total: Total, step: float, domain: Domain) -> Total:
 
 
 def _margin(margin: Margin, step: float, domain: Domain) -> Margin:
-    known = margin.attribute in domain.names  # of what is derived a category may be all of its source's
-    within = domain.all_cells // domain.sizes[domain.index(margin.attribute)] if known else domain.all_cells
-    added = rounding_variance(margin.estimate, margin.half, within, domain)
+    added = rounding_variance(margin.estimate, margin.half, _within_column(margin.attribute, domain), domain)
     return replace(
         margin,
         estimate=step * margin.estimate,
         error=step * np.hypot(margin.error, np.sqrt(added)),
         synthetic=step * margin.synthetic,
         reach=step * np.hypot(margin.half, NORMAL * np.sqrt(added)),
+    )
+
+
+def _level(level: LevelView, step: float, domain: Domain) -> LevelView:
+    added = rounding_variance(level.estimate, level.half, _within_column(level.level, domain), domain)
+    return replace(
+        level,
+        estimate=step * level.estimate,
+        error=step * np.hypot(level.error, np.sqrt(added)),
+        half=step * np.hypot(level.half, NORMAL * np.sqrt(added)),
+        synthetic=step * level.synthetic,
     )
 
 

@@ -26,7 +26,7 @@ WHAT = {  # a file holds, by its name without number and suffix; of describing f
     "domain": "attributes, categories, bounds and rules",
     "plan": "what was decided before the records were read",
     "margins": "counts of every category with 95 % intervals, as index.html shows them",
-    "places": "every place at every level with its rows, standard error and 95 % interval",
+    "places": "every place at every level with its count, standard error and 95 % interval",
     "pairs": "every pair of attributes: measured, how strong against the noise, or taken as independent",
     "codebook": "what every code stands for, counts of every category with 95 % intervals, and the rules",
     "sbom.cdx": "the program that computed this, and every package and version beneath it (CycloneDX)",

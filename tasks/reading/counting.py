@@ -19,7 +19,7 @@ from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import unpacked
 from tasks.reading.locked_down import memory_for
 from tasks.reading.persons_sql import bounded_cells, prepare, whole_units
-from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks
+from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query_in_blocks
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
 
@@ -46,7 +46,7 @@ def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: by
     columns = ", ".join(f"{code} AS k{j}" for j, code in enumerate(unpacked(domain)))
     sql = f"SELECT {columns}, n FROM ({whole_units(cells, domain)} ORDER BY ALL)"  # sorted words, sorted codes
     schema, some = tables.cells(domain), False
-    for found in _answers(sql, source, domain, scratch, key):
+    for found in answers(sql, source, domain, scratch, key):
         block = pa.Table.from_arrays(found.columns, schema=schema)
         if not _fits(Counts.from_table(domain, block), domain):
             raise DataInvalid(UNFIT)
@@ -56,24 +56,13 @@ def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: by
         yield schema.empty_table()
 
 
-def _answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes) -> Iterator[pa.Table]:
+def answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes) -> Iterator[pa.Table]:
     """What DuckDB answers about records that were validated, in blocks: if it cannot, they have changed since."""
     try:
         with connect(source, scratch, memory_for(domain)) as connection:
             prepare(connection, domain, key)
             yield from query_in_blocks(connection, sql, BLOCK)
             return
-    except ReadingFailed:
-        pass  # raised below: neither cause nor context
-    raise DataInvalid(UNFIT)
-
-
-def answer(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> pa.Table:
-    """What DuckDB answers about records that were validated: if it cannot, they have changed since."""
-    try:
-        with connect(source, scratch, memory_for(domain)) as connection:
-            prepare(connection, domain, key)
-            return query(connection, sql)
     except ReadingFailed:
         pass  # raised below: neither cause nor context
     raise DataInvalid(UNFIT)

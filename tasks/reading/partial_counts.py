@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from schemas.spec.database import DatabaseSource
+from schemas.spec.domain import Domain
 from schemas.spec.release import Release
-from tasks.reading.counting import answer, counts_of, must_be_readable
+from tasks.reading.counting import answers, counts_of, must_be_readable
 from tasks.reading.encoding_sql import words
 from tasks.reading.persons_sql import bounded_cells
 from tasks.reading.sources import open_files, open_source, short_lived
 from tasks.stores.files import keep, private_folder, temporary
 from tasks.stores.home import Home
 from tasks.stores.keys import secret_key
+from tasks.tables_on_disk import write_blocks
 
 MOST_PARTS = 64
 
@@ -47,14 +48,22 @@ def room_for_parts(home: Home, release: Release, count: int) -> Iterator[list[st
 
 
 def count_part(home: Home, release: Release, files: tuple[str, ...], part: str) -> None:
-    """Count the cells of some files of the source; done twice, it gives the same."""
+    """Count the cells of some files of the source, block by block; done twice, it gives the same.
+
+    However large the files are, DuckDB's bound and a block are held.
+    """
     source, domain, final = open_files(files, str(release.source), release.domain), release.domain, Path(part)
     must_be_readable(source, domain)
     scratch = private_folder(home.confidential / release.name)
-    found = answer(bounded_cells(source, domain), source, domain, scratch, secret_key(home, "excess"))
+    blocks = answers(bounded_cells(source, domain), source, domain, scratch, secret_key(home, "excess"))
     with temporary(final.parent) as file:
-        pq.write_table(found, file, compression="zstd")
+        write_blocks(file, blocks, packed_schema(domain), "a part of the counts")
         keep(file, final)
+
+
+def packed_schema(domain: Domain) -> pa.Schema:
+    """Codes of a cell packed into whole numbers, and how many records, or millionths of a unit, it holds."""
+    return pa.schema([(name, pa.int64()) for name in (*(f"b{i}" for i in range(len(words(domain)))), "n")])
 
 
 def add_up(release: Release, parts: Sequence[str], scratch: Path, key: bytes) -> Iterator[pa.Table]:

@@ -73,6 +73,7 @@ def compare_files(
 ) -> dict[str, Any]:
     """Every measure and a regression of synthetic files against the original; a page with pictures on request."""
     known = load_domain(domain)
+    _must_be_one_table(known, domain)
     files = [Records(str(original), known), *(Records(str(path), of_synthetic(known)) for path in synthetic)]
     names = _variables(regression.model, known) if regression else ()
     first, *others = (_coded(file) for file in files)
@@ -93,6 +94,16 @@ def compare_files(
     if page is not None:
         _write(page, found, known.name)
     return found.as_json()
+
+
+def _must_be_one_table(domain: Domain, path: Path) -> None:
+    if domain.tables is not None:
+        raise SpecError(
+            f"{path} describes linked tables; this compares one table with others like it. A release of linked tables compares "
+            "households, and members beside their household's columns, by itself: confidential/NAME/evaluation.html and "
+            "evaluation-members.html in the home. To compare households or persons alone, write a dataset.yaml with the "
+            "attributes of that table, and give files without keys."
+        )
 
 
 def _variables(model: Model, domain: Domain) -> tuple[str, ...]:

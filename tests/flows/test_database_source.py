@@ -105,12 +105,42 @@ def test_the_password_is_found_in_the_environment_and_nowhere_else(
     assert len(holding(PASSWORD, small.folder)) == 1 and os.environ["PGPASSWORD"] == PASSWORD, "the control: it would be found"
 
 
-def fill(url: str, small: Small) -> None:
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_the_password_is_found_in_a_password_file_and_nowhere_else(
+    small: Small, steps, locked_server: str, prefect_server: PrefectServer, tmp_path_factory, caplog, monkeypatch
+):
+    """libpq reads PGPASSFILE, or ~/.pgpass, by itself; one that others may read it passes over."""
+    caplog.set_level(logging.DEBUG)
+    fill(locked_server, small, "survey")
+    url = locked_server.replace("steps@", "")
+    ask(small, f"{{url: '{url}', table: survey}}")
+    steps("budget", "grant", "small-people", "2", "--why", "a test")
+    account = tmp_path_factory.mktemp("account")  # whose home it is
+    file = account / ".pgpass"
+    file.write_text(f"127.0.0.1:*:*:reader:{PASSWORD}\n")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    monkeypatch.setenv("PGUSER", "reader")
+    monkeypatch.setenv("PGPASSFILE", str(file))
+    file.chmod(0o644)
+    said = [steps("run", small.release)]
+    assert said[0].code == 1 and "no password supplied" in said[0].err and "pgpass" in said[0].err
+    file.chmod(0o600)
+    said += [steps("plan", small.release), steps("run", small.release)]
+    assert said[2].code == 0 and "reads the table survey of PostgreSQL" in said[2].err
+    said.append(steps("verify", small.home / "public" / "small-1"))
+    assert said[3].code == 0
+    printed = "".join(each.out + each.err for each in said) + caplog.text
+    assert PASSWORD not in printed and holding(PASSWORD, small.folder, *stored_by_prefect(prefect_server)) == []
+    assert holding(PASSWORD, account) == [file], "the control: it would be found"
+
+
+def fill(url: str, small: Small, table: str = "people") -> None:
     frame = pq.read_table(small.folder / "records.parquet").to_pandas()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE people (region text, working text, age integer, person bigint)")
-        connection.execute("GRANT SELECT ON people TO reader")
-        with connection.cursor() as cursor, cursor.copy("COPY people FROM STDIN (FORMAT csv)") as copy:
+        connection.execute(f"CREATE TABLE {table} (region text, working text, age integer, person bigint)")
+        connection.execute(f"GRANT SELECT ON {table} TO reader")
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
             copy.write(frame.to_csv(index=False, header=False))
 
 

@@ -8,6 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from steps_engine.noise import SeededRandomness
+from steps_engine.studies.homes import dataset, homes
+
 DATASET = """
 name: pay
 population: pay-people
@@ -171,3 +174,44 @@ def test_files_with_other_columns_end_with_2_and_name_them(evaluate, tmp_path: P
     records(2).rename(columns={"member": "joined"}).to_csv(tmp_path / "set-2.csv", index=False)
     said = evaluate("--model", "pay ~ region")
     assert said.code == 2 and "missing member; not expected joined" in said.err
+
+
+# --- linked tables
+
+
+ALONE = """
+name: persons
+population: homes-2026
+attributes:
+  - {name: sex, kind: categorical, categories: [female, male]}
+  - {name: age, kind: integer, bounds: [0, 99], bins: 10}
+"""
+
+
+@pytest.fixture
+def homes_of_two(tmp_path: Path) -> Path:
+    """Households and persons, twice: as if the second were synthetic."""
+    (tmp_path / "homes.yaml").write_text(dataset(200))
+    for name, seed in (("original", 1), ("synthetic", 2)):
+        household, person = homes(200, SeededRandomness(seed))
+        household.to_parquet(tmp_path / f"{name}-household.parquet", index=False)
+        person.to_parquet(tmp_path / f"{name}-person.parquet", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", ["household", "person"])
+def test_linked_tables_are_refused_with_where_they_are_compared(homes_of_two: Path, steps, table):
+    files = [homes_of_two / f"{name}-{table}.parquet" for name in ("original", "synthetic")]
+    told = steps("evaluate", *files, "--domain", homes_of_two / "homes.yaml")
+    said = " ".join(told.err.split())
+    assert told.code == 2 and "describes linked tables; this compares one table with others like it" in said
+    assert "evaluation-members.html" in said and "a dataset.yaml with the attributes of that table" in said
+
+
+def test_persons_alone_are_compared_as_the_refusal_says(homes_of_two: Path, steps):
+    (homes_of_two / "persons.yaml").write_text(ALONE)
+    files = [homes_of_two / f"{name}-person.parquet" for name in ("original", "synthetic")]
+    for file in files:
+        pd.read_parquet(file)[["sex", "age"]].to_parquet(file, index=False)
+    told = steps("evaluate", *files, "--domain", homes_of_two / "persons.yaml", "--classifier", "logistic", "--json")
+    assert told.code == 0 and 0 < told.json["tvd"]["1"] < 0.2

@@ -45,6 +45,28 @@ def asked(place: Path, *words: str, code: int = 0) -> dict:
     return said.json
 
 
+@pytest.mark.whole
+def test_without_a_key_of_persons_it_is_said_that_two_households_of_one_cannot_be_seen(place, tmp_path):
+    """With the key somebody in two households is refused; without it nobody can know, and nothing is refused."""
+    person, household = pd.read_parquet(place / "persons.parquet"), pd.read_csv(place / "households.csv")
+    twice = person[(person["relation"] == "other") & (person["hid"] != household["hid"][0])].head(1)
+    elsewhere = pd.concat([person, twice.assign(hid=household["hid"][0])])
+    household.to_csv(tmp_path / "households.csv", index=False)
+    said, path = {}, str(tmp_path / "release.yaml")
+    (tmp_path / "release.yaml").write_text(RELEASE)
+    for key in ("    key: pid\n", "    ignore: [pid]\n"):
+        (tmp_path / "dataset.yaml").write_text(dataset(600).replace("    key: pid\n", key))
+        person.to_parquet(tmp_path / "persons.parquet", index=False)
+        told = [asked(tmp_path, command, path).get("remarks", []) for command in ("plan", "validate")]
+        elsewhere.to_parquet(tmp_path / "persons.parquet", index=False)
+        said[key.split(":")[0].strip()] = (*told, steps_in(Small(tmp_path))("validate", path))
+    assert said["key"][:2] == ([], []) and said["key"][2].code == 4
+    planned, validated, found = said["ignore"]
+    assert planned == validated and "stands in two households, or twice in one, cannot be seen" in planned[0]
+    assert found.code == 0 and "note      persons have no key" in found.out
+    assert "note" in steps_in(Small(tmp_path))("plan", path).out
+
+
 @pytest.mark.slow
 def test_linked_tables_are_released_verified_and_asked(place):
     asked(place, *GRANT)

@@ -107,3 +107,85 @@ def test_a_weight_out_of_bounds_is_refused_and_nothing_is_charged(survey: Small)
         run_stages(Home(survey.home), survey.release)
     assert "60.5" not in str(caught.value)
     assert "charge" not in {entry.kind for entry in open_ledger(Home(survey.home)).entries(release="survey-1")}
+
+
+COUNTRY = """
+name: survey
+population: placed-people
+expected_rows: 2000
+unit: {column: person, rows_per_person: 1}
+weight: {column: w, bounds: [2, 60], total: 40000}
+attributes:
+  - name: tract
+    geography: {levels: [region, county, tract], table: places.csv}
+  - {name: working, kind: categorical, categories: ["no", "yes"]}
+  - {name: age, kind: categorical, categories: [young, middle, old]}
+"""
+BY_PLACE = (
+    RELEASE.replace("epsilon: 8", "rho: 1, delta: 1e-9")
+    .replace("decomposition: pairs, ", "")
+    .replace("[[region, working]]", "[[county], [region, working]]")
+)
+PLACES = [(f"{'north' if t < 8 else 'south'}", f"c{t // 4}", f"t{t}") for t in range(16)]
+
+
+def placed(rows: int = 2000) -> pd.DataFrame:
+    """In c0 a record stands for few people, in the last tract nobody lives."""
+    rng = np.random.default_rng(5)
+    tract = rng.integers(0, 15, rows)
+    weight = np.clip(np.where(tract < 4, 8, 24) * rng.lognormal(0, 0.4, rows), 2, 60)
+    working = np.where(rng.random(rows) < np.where(tract < 8, 0.3, 0.6), "yes", "no")
+    age = rng.choice(["young", "middle", "old"], rows)
+    named = [f"t{t}" for t in tract]
+    return pd.DataFrame({"tract": named, "working": working, "age": age, "w": weight, "person": np.arange(rows) + 7})
+
+
+def held(found: pd.DataFrame, truth: pd.Series) -> bool:
+    """Within six standard errors, which Gaussian noise leaves once in a billion times."""
+    return bool(((found["estimate"] - truth.reindex(found.index, fill_value=0.0)).abs() <= 6 * found["standard_error"]).all())
+
+
+@pytest.mark.slow
+def test_a_weighted_country_counts_people_at_every_level_and_verifies(survey: Small, steps):
+    (survey.folder / "dataset.yaml").write_text(COUNTRY)
+    (survey.folder / "places.csv").write_text("region,county,tract\n" + "".join(",".join(each) + "\n" for each in PLACES))
+    survey.write(release=BY_PLACE)
+    open_ledger(Home(survey.home)).grant("placed-people", 4 * 10**9, "a test", measure="zcdp")
+    records, lies = placed(), {tract: (region, county) for region, county, tract in PLACES}
+    records.to_parquet(survey.folder / "records.parquet", index=False)
+    planned = plain(steps("plan", survey.release).out)
+    assert "working × county" in planned and "a unit, and a synthetic row, stands for 10 people" in planned
+    home = Home(survey.home)
+    assert run_stages(home, survey.release)
+    folder = home.public / "survey-1"
+    assert steps("verify", folder, "--recompute").code == 0
+    records = records.assign(region=[lies[t][0] for t in records["tract"]], county=[lies[t][1] for t in records["tract"]])
+    listed = pd.read_csv(folder / "places.csv").set_index(["level", "place"])
+    codebook = pd.read_csv(folder / "codebook.csv").set_index(["attribute", "category"])
+    for level in ("region", "county", "tract"):
+        truth, found = records.groupby(level)["w"].sum(), listed.loc[level]
+        assert held(found, truth) and not held(found, truth / 10)  # in units it would be other numbers
+        assert found["synthetic_mean"].sum() == pytest.approx(records["w"].sum(), rel=0.05)
+        answered = steps("table", folder, level, "--json").json
+        assert answered["of"] == "people of the population" and answered["source"] == "measured"
+        for cell in answered["cells"]:
+            said = (cell["count"], cell["low"], cell["high"], cell["standard_error"])
+            shown = found.loc[cell[level], ["estimate", "low", "high", "standard_error"]]
+            assert said == pytest.approx(tuple(shown), abs=1e-3)
+            assert codebook.loc[(level, cell[level]), "estimate"] == shown["estimate"]
+        assert codebook.loc[level, "counted"].unique().tolist() == ["people of the population"]
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    assert "People of the middle one" in page and "Rows of the middle one" not in page
+    rows = pq.read_table(folder / "synthetic-1.parquet").to_pandas()
+    assert set(rows.columns) == {"tract", "working", "age", "region", "county", "w"} and (rows["w"] == 10).all()
+    working = steps("table", folder, "region", "working", "--json").json
+    truth = records.groupby(["region", "working"])["w"].sum()
+    assert all(
+        abs(cell["count"] - truth[cell["region"], cell["working"]]) <= 6 * cell["standard_error"] for cell in working["cells"]
+    )
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["guarantee"]["weight"]["units_per_row"] == 6
+    assert all("7 times what the rows say" in each["combining"] for each in manifest["analyses"])
+    assert steps("fit", folder, "working ~ region", "--json").code == 0
+    sampled = read_bundle(folder).sample(50, sets=1)[0]
+    assert "w" not in sampled.columns and len(sampled) == 50

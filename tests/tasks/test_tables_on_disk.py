@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,36 @@ def test_a_block_is_gone_before_the_next_one_is_made():
     assert max(held) < size / 2
     kept = [make() for _ in range(3)]  # control: whoever keeps them is seen
     assert len(kept) == 3 and held[-1] > 1.5 * size
+
+
+def test_a_file_that_is_read_in_blocks_is_not_held_as_they_pass(tmp_path: Path):
+    """However large it is: Arrow's own iterator over all row groups keeps what it has read of them until it ends."""
+    groups, rows = 48, 2**14
+    schema = pa.schema([pa.field(f"a{j}", pa.int64()) for j in range(4)])
+    random = np.random.default_rng(0)
+    made = (pa.table({name: random.integers(0, 2**62, rows) for name in schema.names}, schema=schema) for _ in range(groups))
+    with (tmp_path / "t.parquet").open("wb") as file:
+        write_blocks(file, made, schema, "a table")
+    size, stored = (tmp_path / "t.parquet").stat().st_size, Stored(tmp_path / "t.parquet")
+
+    def most(blocks: Iterator) -> int:
+        before = pa.total_allocated_bytes()
+        return max(pa.total_allocated_bytes() - before for _ in blocks)
+
+    assert [len(block) for block in stored.blocks(rows=rows)] == [rows] * groups
+    assert most(stored.blocks(rows=rows)) < size / 8
+    with pq.ParquetFile(stored.path) as file:
+        assert most(file.iter_batches(rows)) > size / 2  # the control
+
+
+@pytest.mark.parametrize("rows", [1, 7, 1000, 1001, 2500, 10_000])
+def test_blocks_have_every_row_in_order_whatever_the_row_groups_are(tmp_path: Path, rows: int):
+    for groups in ([5000], [1000] * 5, [1] * 50 + [4950], [3, 0, 2000, 2997]):
+        ends = np.cumsum(groups)
+        content = written(TABLE.slice(end - size, size) for end, size in zip(ends.tolist(), groups, strict=True))
+        (tmp_path / "t.parquet").write_bytes(content)
+        found = list(Stored(tmp_path / "t.parquet").blocks(rows=rows))
+        assert pa.concat_tables(found) == TABLE and all(0 < len(block) <= rows for block in found)
 
 
 def test_what_does_not_fit_the_schema_is_refused_in_any_block():

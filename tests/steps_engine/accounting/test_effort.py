@@ -6,6 +6,7 @@ from schemas.spec.method import method_spec
 from steps_engine.accounting import effort
 from steps_engine.accounting.effort import seconds_around
 from steps_engine.accounting.plans import allowance_of
+from steps_engine.domain import blocks
 from steps_engine.evaluation.measures import margins
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.registry import method_named
@@ -31,3 +32,12 @@ def test_more_rows_more_sets_and_more_attributes_take_longer():
 def test_the_estimate_knows_how_much_an_evaluation_looks_at():
     assert effort.MOST_TRIPLES == margins.MOST_TRIPLES
     assert effort.MOST_COMPARED == evaluate.MOST_VALUES
+    assert effort.BLOCK == blocks.BLOCK
+
+
+def test_memory_is_the_larger_of_counting_and_evaluation_and_not_their_sum():
+    """As it was measured: DuckDB gives back what it held, and what the allocator keeps of blocks stays."""
+    told = {rows: effort.bytes_around(domain(*[30] * 12, expected_rows=rows)) for rows in (10**6, 10**7, 3 * 10**8)}
+    counting = effort.counting_bytes(domain(*[30] * 12, expected_rows=3 * 10**8))
+    assert told[10**6] < told[10**7] < told[3 * 10**8] == 2**27 + counting
+    assert told[10**7] == 2**27 + effort.MOST_COMPARED * effort.COMPARED_BYTES + 2**28

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
-from schemas.spec.weights import MILLIONTHS, Weighing
+from schemas.spec.weights import MILLIONTHS, Weighing, Weight
 from steps_engine.domain import weights
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY, count_frame
 from steps_engine.domain.weights import count_units
+from steps_engine.inference.place_tables import is_of_places
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.shapes import domain, release
+from tests.steps_engine.shapes import PLACED, domain, release
 from tests.zcdp_audit import Count, Vector, keeps
 from tests.zcdp_witness import met
 
@@ -33,12 +34,22 @@ METHODS = {
     "pairs": method_spec(decomposition="pairs"),
     "cascade": method_spec(decomposition="cascade"),
     "privbayes": method_spec(decomposition="privbayes"),
+    "places": method_spec(decomposition="places"),
 }
 
 
 def weighted(*sizes: int, rows: int = 1, step: str | int | None = 5, **more) -> Domain:
     weight = {"column": "w", "bounds": BOUNDS, "total": 4000, **({} if step is None else {"step": Decimal(step)}), **more}
     return domain(*sizes, unit={"rows_per_person": rows}, expected_rows=800, weight=weight)
+
+
+def counted_by(name: str, rows: int = 1, step: str | int = 5) -> Domain:
+    """What a method is audited on: three attributes, or places within places beside some."""
+    if name != "places":
+        return weighted(3, 3, 3, rows=rows, step=step)
+    weight = Weight.model_validate({"column": "w", "bounds": BOUNDS, "total": 150_000, "step": Decimal(step)})
+    unit = PLACED.unit.model_copy(update={"rows_per_person": rows})
+    return PLACED.model_copy(update={"unit": unit, "expected_rows": 30_000, "weight": weight})
 
 
 def key_of(number: int) -> bytes:
@@ -165,7 +176,9 @@ def counts_of(records: list, of: Domain, key: bytes) -> dict[tuple[int, ...], in
 def worst(of: Domain, rows: int, heaviest: float, replaced: bool) -> tuple[Counts, Counts]:
     """A person's rows in one cell, all of the highest weight, gone or replaced; by the lots that move counts furthest."""
     codes, weight = surveyed(of)
-    gone, come = np.ones((rows, 3), int), np.full((rows, 3), 2)
+    last = np.array(of.sizes) - 1
+    here = tuple((last // 2).tolist())
+    gone, come = np.tile(here, (rows, 1)), np.tile(last, (rows, 1))
     mine = np.full(rows, heaviest)
     tries = []
     for number in range(40):
@@ -173,7 +186,7 @@ def worst(of: Domain, rows: int, heaviest: float, replaced: bool) -> tuple[Count
         there = count_units(np.vstack([codes, gone]), np.append(weight, mine), of, key)
         other = (np.vstack([codes, come]), np.append(weight, mine)) if replaced else (codes, weight)
         tries.append((there, count_units(*other, of, key)))
-    return max(tries, key=lambda pair: as_dict(pair[0])[1, 1, 1] - as_dict(pair[1]).get((1, 1, 1), 0))
+    return max(tries, key=lambda pair: as_dict(pair[0])[here] - as_dict(pair[1]).get(here, 0))
 
 
 def loss_of(evidence) -> float:
@@ -195,11 +208,11 @@ def lost(of: Domain, plan, heaviest: float = 12.0) -> float:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("neighbours", ["add_remove", "substitute"])
 def test_weights_cost_no_more_than_is_charged(name, neighbours):
-    of = weighted(3, 3, 3, rows=2)
+    of = counted_by(name, rows=2)
     plan = make_plan(release(of, METHODS[name], neighbours=neighbours))
     assert lost(of, plan) <= 1 + 1e-9
     if name == "tree":  # and all of it is reached where the step divides the highest weight
-        whole = weighted(3, 3, 3, rows=2, step=4)
+        whole = counted_by(name, rows=2, step=4)
         assert lost(whole, make_plan(release(whole, METHODS[name], neighbours=neighbours))) == pytest.approx(1)
     in_rho = make_plan(release(of, METHODS[name], "6", neighbours=neighbours, delta=Decimal("1e-9")))
     pair = worst(of, 2, 12.0, neighbours == "substitute")
@@ -207,17 +220,31 @@ def test_weights_cost_no_more_than_is_charged(name, neighbours):
 
 
 @pytest.mark.whole
-def test_a_row_that_is_paid_for_as_one_unit_is_caught(monkeypatch):
-    monkeypatch.setattr(Weighing, "units_per_row", 1)
-    plan = make_plan(release(weighted(3, 3, 3, rows=2), METHODS["tree"]))
-    monkeypatch.undo()
-    assert lost(weighted(3, 3, 3, rows=2), plan) > 2
+@pytest.mark.parametrize("neighbours", ["add_remove", "substitute"])
+def test_every_table_of_places_meets_a_weighted_person_at_its_whole_price(neighbours):
+    """Where the step divides the highest weight, all units of both rows lie in one place of every level."""
+    of = counted_by("places", rows=2, step=4)
+    plan = make_plan(release(of, METHODS["places"], neighbours=neighbours))
+    found = met(of, plan, *worst(of, 2, 12.0, neighbours == "substitute"), 0)
+    of_places = [each for each in found if is_of_places(each.draw)]
+    assert len(of_places) == sum(map(is_of_places, plan.draws)) > 3
+    assert all(sum(map(loss_of, each.evidence)) == pytest.approx(float(each.draw.cost)) for each in of_places)
 
 
 @pytest.mark.whole
-def test_a_weight_that_is_counted_beyond_the_bound_is_caught(monkeypatch):
-    of = weighted(3, 3, 3, rows=2)
-    plan = make_plan(release(of, METHODS["tree"]))
+@pytest.mark.parametrize("name", ["tree", "places"])
+def test_a_row_that_is_paid_for_as_one_unit_is_caught(name, monkeypatch):
+    monkeypatch.setattr(Weighing, "units_per_row", 1)
+    plan = make_plan(release(counted_by(name, rows=2), METHODS[name]))
+    monkeypatch.undo()
+    assert lost(counted_by(name, rows=2), plan) > 2
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["tree", "places"])
+def test_a_weight_that_is_counted_beyond_the_bound_is_caught(name, monkeypatch):
+    of = counted_by(name, rows=2)
+    plan = make_plan(release(of, METHODS[name]))
     monkeypatch.setattr(
         weights, "millionths", lambda found, weighing: np.floor(found * weighing.per_weight + 0.5).astype(np.int64)
     )
@@ -227,7 +254,8 @@ def test_a_weight_that_is_counted_beyond_the_bound_is_caught(monkeypatch):
 @pytest.mark.whole
 def test_as_many_units_as_a_person_may_count_as_can_be_planned_and_drawn():
     of = weighted(3, 3, step="0.0012")
-    plans = {name: make_plan(release(of, METHODS[name])) for name in METHODS}
+    plans = {name: make_plan(release(of, METHODS[name])) for name in METHODS if name != "places"}
+    plans["places"] = make_plan(release(counted_by("places", step="0.0012"), METHODS["places"]))
     assert {plan.units_per_person for plan in plans.values()} == {10_000}
     noisy = run_noise(of, plans["tree"], count_units(*surveyed(of), of, PUBLIC_KEY), 1)
     assert abs(noisy.sum() * 0.0012 / surveyed(of)[1].sum() - 1) < 0.2

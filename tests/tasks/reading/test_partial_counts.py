@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ import pytest
 from schemas.errors import DataInvalid
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
+from tasks.reading import counting
 from tasks.reading.encoding_sql import words
 from tasks.reading.partial_counts import MOST_PARTS, count_part, room_for_parts, shares_of_source
 from tasks.stages.discretize import discretize, discretize_parts
@@ -66,6 +70,54 @@ def test_shares_add_up_to_the_very_bytes_of_one_pass(tmp_path, attributes, suffi
     # Confidential artifacts are named by a keyed hash of their content: the same reference, the same bytes.
     assert counted_in_shares(home, release) == discretize(home, release)
     assert sorted(path.name for path in (home.confidential / "small").iterdir()) == ["cells"]
+
+
+@pytest.mark.parametrize("attributes", [None, WIDE], ids=["small", "wide"])
+def test_a_part_is_written_in_blocks_and_no_more_than_two_are_held(tmp_path, monkeypatch, attributes):
+    """The one that is written, and the one that is made meanwhile: however many cells the files have."""
+    domain, held = make_domain(attributes) if attributes else make_domain(), Held()
+    source = write_files(tmp_path / "records", many_rows(domain), [2_000], "parquet")
+    home, release = Home(tmp_path / "home"), make_release(source, domain)
+    block = 500 if attributes else 1
+    monkeypatch.setattr(counting, "BLOCK", block)
+    monkeypatch.setattr(counting, "query_in_blocks", held.counting(counting.query_in_blocks))
+    part = tmp_path / "part"
+    count_part(home, release, shares_of_source(release)[0], str(part))
+    written = pq.read_metadata(part)
+    groups = [written.row_group(i).num_rows for i in range(written.num_row_groups)]
+    assert len(groups) == held.made > 2 and max(groups) == block and held.most <= 2
+    control = Held()
+    kept = list(control.counting(lambda: (pa.table({"n": [i]}) for i in range(len(groups))))())
+    assert control.most == len(kept) > 2  # whoever keeps them all is seen to
+    monkeypatch.undo()
+    assert counted_in_shares(home, release) == discretize(home, release)
+
+
+@dataclass
+class Held:
+    """How many of the blocks that were made are there at once, at most."""
+
+    made: int = 0
+    most: int = 0
+
+    def counting(self, blocks: Callable[..., Iterator[pa.Table]]) -> Callable[..., Iterator[pa.Table]]:
+        def counted(*arguments: object) -> Iterator[pa.Table]:
+            seen = []
+            for block in blocks(*arguments):
+                seen.append(weakref.ref(block))
+                self.made, self.most = self.made + 1, max(self.most, sum(each() is not None for each in seen))
+                yield block
+                del block
+
+        return counted
+
+
+def test_a_share_without_rows_is_a_part_without_cells(tmp_path):
+    source = write_files(tmp_path / "records", many_rows(make_domain()), [0], "parquet")
+    home, release = Home(tmp_path / "home"), make_release(source)
+    count_part(home, release, (str(source / "0.parquet"),), str(tmp_path / "part"))
+    assert pq.read_table(tmp_path / "part").shape == (0, 2)
+    assert counted_in_shares(home, release) == discretize(home, release)
 
 
 def test_the_reference_tells_other_counts_apart(tmp_path):

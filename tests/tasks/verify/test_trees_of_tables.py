@@ -43,8 +43,9 @@ WEIGHT = Weight.model_validate({"column": "w", "bounds": (Decimal("0.5"), Decima
 def release_of(kind: str, measure: str) -> Release:
     if kind == "households":
         asked = small.release(small.domain())
-    elif kind == "places":
-        asked = a_release(PLACES, {"decomposition": "places"})
+    elif kind in ("places", "weighted places"):
+        domain = PLACES.model_copy(update={"weight": WEIGHT}) if kind == "weighted places" else PLACES
+        asked = a_release(domain, {"decomposition": "places"})
     else:
         domain = POLL.model_copy(update={"weight": WEIGHT}) if kind == "weights" else POLL
         asked = a_release(domain, {"decomposition": "pairs", "pairs": "all"})
@@ -80,7 +81,7 @@ def lied(plan: Plan) -> Plan:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("kind", ["pairs", "weights", "places", "households"])
+@pytest.mark.parametrize("kind", ["pairs", "weights", "places", "weighted places", "households"])
 def test_tables_that_are_layers_of_one_tree_are_found(kind, measure):
     plan = make_plan(release_of(kind, measure))
     assert not list(plan_problems(plan, None))
