@@ -106,13 +106,22 @@ def bytes_of(rows: int, attributes: int) -> int:
 
 
 def _seconds(rows: int, attributes: int, tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it. Of several blocks each is
-    weighed a few times, from angles that are fitted once to as many rows as one has."""
-    base = max(rows, base_size(min(rows, BLOCK)))
-    swept = base * SWEPT_BASE + rows * SWEPT_ROWS if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
-    weighed = swept * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
+    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it."""
+    weighed = swept(rows) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
-    return round(3 + once + sets * (weighed + base * attributes * SECONDS_PER_VALUE), 1)
+    return round(3 + once + sets * (weighed + _drawn_rows(rows) * attributes * SECONDS_PER_VALUE), 1)
+
+
+def swept(rows: int) -> int:
+    """Rows of a set, each as often as it is weighed. Of several blocks each is weighed a few times, from angles that are fitted
+    once to as many rows as one has.
+    """
+    once = _drawn_rows(rows) * SWEPT_BASE + rows * SWEPT_ROWS
+    return once if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
+
+
+def _drawn_rows(rows: int) -> int:
+    return max(rows, base_size(min(rows, BLOCK)))
 
 
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:
