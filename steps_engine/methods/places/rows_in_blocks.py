@@ -4,21 +4,20 @@ Whole numbers of rows of all places are found once, and dealt to the blocks in t
 places. Finest places that lie in one place stand together, so what holds of any run of rows holds of places of every level.
 
 Of fine places a block has few rows for a cell, none for some by chance, and weights that make up for those err alike in every
-block, in coarse tables too. So rows are brought back, last of all, to the tables that have rows enough for each of their cells.
+block, in coarse tables too. So rows are brought back, last of all, to the tables that have rows enough for each of their cells,
+and then to those that have many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from steps_engine.domain.blocks import ends_of_blocks
 from steps_engine.domain.encoding import decode
-from steps_engine.inference.reweighting import ROWS_PER_CELL
 from steps_engine.methods.blocks import Block, in_blocks, stream_of
 from steps_engine.methods.pairs.estimate import Estimate
 from steps_engine.methods.pairs.rows_in_blocks import InCommon, taken
@@ -28,7 +27,8 @@ from steps_engine.methods.places.estimate import Measured
 from steps_engine.methods.places.synthesize import Country, base_of, codes_of, country_of, in_places, place_rows
 from steps_engine.noise import Randomness
 
-LAST = 2  # sweeps that bring rows back to tables that are filled well
+FILLED = (16, 128)  # rows of a block for each cell: those are brought back to first, and last
+LAST = 2  # sweeps of each
 
 
 def blocks(measured: Measured, which_set: int, randomness: Randomness) -> list[Block]:
@@ -73,13 +73,14 @@ class InCommonByPlace(InCommon):
     def taken_in_order(self, rows: int, randomness: Randomness) -> np.ndarray:
         """As all tables ask, and then as those that are filled well do."""
         base = super().taken_in_order(rows, randomness)
-        return taken(base, weights(*self.well_filled, base, LAST), rows, randomness)
+        for structure, found in map(self.filled, FILLED):
+            base = taken(base, weights(structure, found, base, LAST), rows, randomness)
+        return base
 
-    @cached_property
-    def well_filled(self) -> tuple[Structure, Estimate]:
-        """The tables of which a block has rows for every cell, and what was found of them."""
+    def filled(self, each: int) -> tuple[Structure, Estimate]:
+        """The tables of which a block has so many rows for each cell, and what was found of them."""
         structure, found = self.structure, self.found
-        kept = [t for t, table in enumerate(found.tables) if table.size * ROWS_PER_CELL <= self.rows]
+        kept = [t for t, table in enumerate(found.tables) if table.size * each <= self.rows]
         tables, variances = [found.tables[t] for t in kept], [found.variances[t] for t in kept]
         named = tuple(structure.tables[t] for t in kept)
         return replace(structure, tables=named), replace(found, tables=tables, variances=variances)

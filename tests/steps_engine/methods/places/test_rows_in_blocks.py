@@ -157,7 +157,7 @@ def test_rows_in_blocks_keep_the_tables_of_coarse_levels_as_rows_in_one_do(alone
     """Those of tracts, of which a block has a row or two for a cell, up to a row in a cell; the control has them from chance."""
     monkeypatch.setattr(domain_blocks, "BLOCK", ROWS // 4)
     four = np.mean([off(alone, np.concatenate(parts(alone, seed=seed)), people()) for seed in range(3)], axis=0)
-    monkeypatch.setattr(rows_in_blocks, "LAST", 0)
+    monkeypatch.setattr(rows_in_blocks, "FILLED", ())
     unmended = np.mean([off(alone, np.concatenate(parts(alone, seed=seed)), people()) for seed in range(3)], axis=0)
     monkeypatch.setattr(domain_blocks, "BLOCK", 2**20)
     one = np.mean([off(alone, np.concatenate(parts(alone, seed=seed)), people()) for seed in range(3)], axis=0)
