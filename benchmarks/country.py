@@ -27,7 +27,7 @@ from benchmarks.wide import REACH, sizes_of
 PERSONS = {"sex": 2, "age": 100, "region": 20, "education": 8, "marital": 5, "employed": 4, "occupation": 30, "income": 15,
            "household": 10, "tenure": 4, "birthplace": 12, "language": 10}  # fmt: skip
 PART = 10**7  # rows of a file
-COUNTY, REGION = 25, 4  # tracts of a county, counties of a region
+COUNTY, STATE = 25, 4  # tracts of a county, counties of a state
 
 
 def shape(attributes: int) -> dict[str, int]:
@@ -70,9 +70,9 @@ def _specs(rows: int, attributes: int, folder: Path, tracts: int) -> Path:
         {"name": name, "kind": "integer", "bounds": [0, size - 1]} for name, size in shape(attributes).items()
     ]
     if tracts:
-        each.insert(0, {"name": "tract", "geography": {"levels": ["region", "county", "tract"], "table": "places.csv"}})
-        lines = (f"r{t // COUNTY // REGION},c{t // COUNTY},t{t}\n" for t in range(tracts))
-        (folder / "places.csv").write_text("region,county,tract\n" + "".join(lines))
+        each.insert(0, {"name": "tract", "geography": {"levels": ["state", "county", "tract"], "table": "places.csv"}})
+        lines = (f"s{t // COUNTY // STATE},c{t // COUNTY},t{t}\n" for t in range(tracts))
+        (folder / "places.csv").write_text("state,county,tract\n" + "".join(lines))
     dataset = {"name": "country", "population": "country", "expected_rows": rows, "attributes": each}
     privacy = {"epsilon": 1, "delta": 1e-9 if rows <= PART else 1e-11}
     release = {"name": "country", "dataset": "dataset.yaml", "source": "records", "privacy": privacy,
