@@ -1,6 +1,7 @@
-"""A country's worth of rows: a whole release by pairs, its CPU seconds and peak memory stage by stage, beside the plan's.
+"""A country's worth of rows: a whole release by pairs or places, its CPU seconds and peak memory by stage, beside the plan's.
 
     python -m benchmarks.country ROWS ATTRIBUTES FOLDER      12 attributes: generated persons; others: those of benchmarks/wide
+    python -m benchmarks.country ROWS ATTRIBUTES FOLDER --places N  and the tract that each lives in, one of N: by places
     python -m benchmarks.country ROWS ATTRIBUTES FOLDER --run       the same as one `steps run`, Prefect and its server included
     python -m benchmarks.country ROWS ATTRIBUTES FOLDER --workers   counting and synthesis by one worker of Dask, and by two
 
@@ -26,26 +27,33 @@ from benchmarks.wide import REACH, sizes_of
 PERSONS = {"sex": 2, "age": 100, "region": 20, "education": 8, "marital": 5, "employed": 4, "occupation": 30, "income": 15,
            "household": 10, "tenure": 4, "birthplace": 12, "language": 10}  # fmt: skip
 PART = 10**7  # rows of a file
+COUNTY, STATE = 25, 4  # tracts of a county, counties of a state
 
 
 def shape(attributes: int) -> dict[str, int]:
     return PERSONS if attributes == len(PERSONS) else {f"a{j}": size for j, size in enumerate(sizes_of(attributes))}
 
 
-def generate(rows: int, attributes: int, folder: Path) -> Path:
-    """Records, dataset.yaml and release.yaml. Skewed codes from hashes of the row's number; half copy an earlier attribute."""
+def generate(rows: int, attributes: int, folder: Path, tracts: int = 0) -> Path:
+    """Records, dataset.yaml and release.yaml. Skewed codes from hashes of the row's number; half copy an earlier attribute, or
+    the county.
+    """
     import duckdb
 
     records, columns, sizes = folder / "records", [], list(shape(attributes).values())
     records.mkdir(parents=True, exist_ok=True)
+    part = "hash(i * 131 + {}) % 1000003 / 1000003.0"
+    if tracts:
+        columns.append(f"least(floor(pow({part.format(130)}, 2) * {tracts}), {tracts - 1})::INTEGER AS tract")
     for j, size in enumerate(sizes):
-        part = "hash(i * 131 + {}) % 1000003 / 1000003.0"
         own = f"least(floor(pow({part.format(2 * j)}, 2) * {size}), {size - 1})::INTEGER"
-        copied = f"((k{max(0, j - 1 - 5 * j % REACH)} * 3 + {j}) % {size})::INTEGER"
+        earlier = f"k{max(0, j - 1 - 5 * j % REACH)} * 3 + {j}" if j else f"tract // {COUNTY}"
+        copied = f"(({earlier}) % {size})::INTEGER"
         columns.append(
-            f"CASE WHEN {part.format(2 * j + 1)} < 0.5 THEN {copied} ELSE {own} END AS k{j}" if j else f"{own} AS k0"
+            f"CASE WHEN {part.format(2 * j + 1)} < 0.5 THEN {copied} ELSE {own} END AS k{j}" if j or tracts else f"{own} AS k0"
         )
     named = ", ".join(f"k{j}::UTINYINT AS {name}" for j, name in enumerate(shape(attributes)))
+    named = f"'t' || tract AS tract, {named}" if tracts else named
     with duckdb.connect(config={"threads": 2, "memory_limit": "1GB"}) as connection:
         connection.execute("SET enable_progress_bar = false")
         for number, first in enumerate(range(0, rows, PART)):
@@ -54,15 +62,21 @@ def generate(rows: int, attributes: int, folder: Path) -> Path:
                 some = f"SELECT {', '.join(columns)} FROM range({first}, {min(first + PART, rows)}) t(i)"
                 connection.execute(f"COPY (SELECT {named} FROM ({some})) TO '{path}.new' (FORMAT parquet, COMPRESSION zstd)")
                 Path(f"{path}.new").rename(path)
-    return _specs(rows, attributes, folder)
+    return _specs(rows, attributes, folder, tracts)
 
 
-def _specs(rows: int, attributes: int, folder: Path) -> Path:
-    each = [{"name": name, "kind": "integer", "bounds": [0, size - 1]} for name, size in shape(attributes).items()]
+def _specs(rows: int, attributes: int, folder: Path, tracts: int) -> Path:
+    each: list[dict[str, Any]] = [
+        {"name": name, "kind": "integer", "bounds": [0, size - 1]} for name, size in shape(attributes).items()
+    ]
+    if tracts:
+        each.insert(0, {"name": "tract", "geography": {"levels": ["state", "county", "tract"], "table": "places.csv"}})
+        lines = (f"s{t // COUNTY // STATE},c{t // COUNTY},t{t}\n" for t in range(tracts))
+        (folder / "places.csv").write_text("state,county,tract\n" + "".join(lines))
     dataset = {"name": "country", "population": "country", "expected_rows": rows, "attributes": each}
     privacy = {"epsilon": 1, "delta": 1e-9 if rows <= PART else 1e-11}
     release = {"name": "country", "dataset": "dataset.yaml", "source": "records", "privacy": privacy,
-               "method": {"decomposition": "pairs", "sets": {"count": 1}}}  # fmt: skip
+               "method": {"decomposition": "places" if tracts else "pairs", "sets": {"count": 1}}}  # fmt: skip
     # JSON is YAML.
     (folder / "dataset.yaml").write_text(json.dumps(dataset))
     (folder / "release.yaml").write_text(json.dumps(release))
@@ -204,7 +218,8 @@ def speed_up(release_file: Path, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     rows, attributes, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]).resolve()
-    release = generate(rows, attributes, folder)
+    tracts = int(sys.argv[sys.argv.index("--places") + 1]) if "--places" in sys.argv else 0
+    release = generate(rows, attributes, folder, tracts)
     if "--run" in sys.argv:
         _say({"steps run": run(release, folder / "home-run")})
     elif "--workers" in sys.argv:

@@ -6,6 +6,8 @@ part of all rows that lies in another cell, per level: of places alone (rows) an
 (tables). Flat: tracts as categories of a plain attribute, by pairs at the same budget. Top-down: the same budget in equal
 shares over all tables and all levels, and from the nation down every place's children are moved alike until they sum to it.
 Coverage: how many of the published 95% intervals hold the true count.
+
+`--blocks N` makes sets of the same counts in one block and in blocks of at most N rows, and compares both with the records.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import time
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from rich.console import Console
@@ -25,11 +28,14 @@ from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import allowance_of
+from steps_engine.domain import blocks as domain_blocks
+from steps_engine.domain.blocks import ends_of_blocks
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.places import Places, places_of
 from steps_engine.domain.records import codes_of
 from steps_engine.inference.place_tables import is_of_places
 from steps_engine.inference.reach import standard_errors
+from steps_engine.methods.pairs import synthesize
 from steps_engine.methods.pairs.estimate import one_way_with_errors
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.places.estimate import joined
@@ -70,8 +76,8 @@ def flat(domain: Domain) -> Domain:
     return domain.model_copy(update={"attributes": (plain, *domain.attributes[1:])})
 
 
-def release(domain: Domain, decomposition: str, pure: bool) -> Release:
-    privacy = {"epsilon": Decimal(1)} if pure else {"rho": Decimal("0.1"), "delta": Decimal("1e-9")}
+def release(domain: Domain, decomposition: str, pure: bool, rho: str = "0.1") -> Release:
+    privacy = {"epsilon": Decimal(1)} if pure else {"rho": Decimal(rho), "delta": Decimal("1e-9")}
     said = {"name": "country", "dataset": "-", "source": "-", "privacy": privacy, "method": method_spec(decomposition)}
     return Release(spec=ReleaseSpec.model_validate(said), domain=domain, folder=".")
 
@@ -202,6 +208,33 @@ def measure(
     }
 
 
+def in_blocks(rows: int, tracts: int, repeats: int, most: int, rho: str) -> Table:
+    """One measurement; sets in one block and in several, and CPU seconds of each. Bases are as large as a block, as those of
+    2²⁰ rows are.
+    """
+    domain, codes = country(rows, tracts)
+    places, asked = places_of(domain), release(domain, "places", False, rho)
+    made = measured_only(domain, asked, count_codes(codes), SeededRandomness("blocks"))
+    shown, errors = Table("level", "of"), dict[tuple[str, str], list[str]]()
+    for block in (rows + rows // 10, most):
+        seconds, found = [], dict[tuple[str, str], list[float]]()
+        with patch.object(domain_blocks, "BLOCK", block), patch.object(synthesize, "LARGEST_BASE", most):
+            for repeat in range(repeats):
+                begun = time.process_time()
+                tables, stream = made.tables, SeededRandomness(("blocks", repeat))
+                drawn = codes_of(made.method.synthesize(domain, made.plan, tables, 1, stream), domain)
+                seconds.append(time.process_time() - begun)
+                for level, what, error in by_level(places, codes, lambda at, *of, drawn=drawn: exact(places, drawn, at, *of)):
+                    found.setdefault((level, what), []).append(error)
+            number = len(ends_of_blocks(len(drawn))) - 1
+        shown.add_column(f"{number} block{'s' * (number > 1)}, {np.mean(seconds):.1f} s")
+        for key, each in found.items():
+            errors.setdefault(key, []).append(f"{np.mean(each):.5f}")
+    for key, each in errors.items():
+        shown.add_row(*key, *each)
+    return shown
+
+
 def shown(found: dict) -> Iterator[Table]:
     table = Table(
         "level",
@@ -228,7 +261,14 @@ if __name__ == "__main__":
     parser.add_argument("--covering", type=int, default=8)
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--shares", default="least_error", choices=("equal", "least_error"))
-    figures = measure(**vars(parser.parse_args()))
-    for each in shown(figures):
-        Console(width=140).print(each)
-    Console(width=140).print(figures["seconds"], figures["measured"])
+    parser.add_argument("--blocks", type=int, default=0)
+    parser.add_argument("--rho", default="0.1")
+    given = vars(parser.parse_args())
+    most, rho = given.pop("blocks"), given.pop("rho")
+    if most:
+        Console(width=140).print(in_blocks(given["rows"], given["tracts"], given["repeats"], most, rho))
+    else:
+        figures = measure(**given)
+        for each in shown(figures):
+            Console(width=140).print(each)
+        Console(width=140).print(figures["seconds"], figures["measured"])

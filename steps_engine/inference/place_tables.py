@@ -7,7 +7,7 @@ draws: one tree for the places, with a layer per level, and one for each attribu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -139,8 +139,17 @@ def parts(of: Of) -> Iterator[Of]:
     return (part for size in range(len(of) + 1) for part in combinations(of, size))
 
 
-def exact_table(places: Places, table: PlaceTable, counts: Counts) -> np.ndarray:
-    """CONFIDENTIAL. Exact counts: places × columns, empty ones too."""
+def exact_tables(places: Places, tables: Sequence[PlaceTable], counts: Counts) -> list[np.ndarray]:
+    """CONFIDENTIAL. Exact counts of each: places × columns, empty ones too. Every block of cells is read once."""
+    found = [np.zeros(table.shape(places), dtype=np.int64) for table in tables]
+    for block in counts.blocks():
+        for exact, table in zip(found, tables, strict=True):
+            exact += _exact_table(places, table, block)
+    return found
+
+
+def _exact_table(places: Places, table: PlaceTable, counts: Counts) -> np.ndarray:
+    """CONFIDENTIAL. What the cells of a block add."""
     shape = table.shape(places)
     cell = places.at(table.level)[counts.codes[:, places.attribute]]
     for j in table.of:

@@ -108,15 +108,24 @@ def bytes_of(rows: int, attributes: int, *tables: int) -> int:
 
 
 def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, some of which are exchanged.
-    Of several blocks each is weighed a few times, from angles that are fitted once to as many rows as one has."""
-    base = max(rows, base_size(min(rows, BLOCK), tables))
-    swept = base * SWEPT_BASE + rows * SWEPT_ROWS if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
-    weighed = swept * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
+    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, some of which are exchanged."""
+    weighed = swept(rows, tables) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
     visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if rows <= BLOCK else 0
-    made = weighed + base * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
+    made = weighed + _drawn_rows(rows, tables) * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
     return round(3 + once + sets * made, 1)
+
+
+def swept(rows: int, *tables: int) -> int:
+    """Rows of a set, each as often as it is weighed. Of several blocks each is weighed a few times, from angles that are fitted
+    once to as many rows as one has.
+    """
+    once = _drawn_rows(rows, *tables) * SWEPT_BASE + rows * SWEPT_ROWS
+    return once if rows <= BLOCK else BLOCK * SWEPT_BASE + rows * SWEPT_BLOCK
+
+
+def _drawn_rows(rows: int, *tables: int) -> int:
+    return max(rows, base_size(min(rows, BLOCK), *tables))
 
 
 def declared_tables(release: Release, allowance: Allowance) -> tuple[Table, ...]:

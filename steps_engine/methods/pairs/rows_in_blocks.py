@@ -48,8 +48,9 @@ def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, random
 
     def records(part: slice, more: Randomness) -> pa.Table:
         number = part.stop - part.start
-        codes = shared.codes_of(number, more) if shared else codes_of(structure, found, number, more)
-        return decode(codes, domain, more)
+        if shared is None:
+            return decode(codes_of(structure, found, number, more), domain, more)
+        return decode(in_categories(structure, found, shared.agreeing(number, more), more), domain, more)
 
     return in_blocks(records, rows, randomness)
 
@@ -58,7 +59,7 @@ def blocks(structure: Structure, noisy: list[np.ndarray], which_set: int, random
 class InCommon:
     """What the blocks of a set share, and a block from it."""
 
-    structure: Structure
+    structure: Structure  # of the tables that weights agree with
     found: Estimate
     stream: Callable[[], Randomness]
     rows: int  # of a block
@@ -70,13 +71,17 @@ class InCommon:
     @cached_property
     def angles(self) -> list[np.ndarray]:
         """θ of every table, from a base that no block has."""
-        base = self._base(self.rows, self.stream())
+        base = self.base(self.rows, self.stream())
         return self._weighed(base, [np.zeros(table.shape) for table in self.found.tables])[1]
 
-    def codes_of(self, rows: int, randomness: Randomness) -> np.ndarray:
-        """Rows × attributes of codes: taken by weight, taken again, and brought back to what the weights had settled on."""
+    def agreeing(self, rows: int, randomness: Randomness) -> np.ndarray:
+        """Rows × attributes of groups, in random order."""
+        return rows_at(self.taken_in_order(rows, randomness), permutation(rows, randomness))
+
+    def taken_in_order(self, rows: int, randomness: Randomness) -> np.ndarray:
+        """Taken by weight, taken again, and brought back to what the weights had settled on."""
         structure, found = self.structure, self.found
-        base = self._in_order(self._base(rows, randomness))
+        base = self._in_order(self.base(rows, randomness))
         base = taken(base, self._weighed(base, self.angles, BEGUN)[0], rows, randomness)
         weight = weights(structure, found, base, AGAIN)
         settled = tables_of(base, structure.sizes, structure.tables, weight)
@@ -84,9 +89,10 @@ class InCommon:
         found = replace(found, tables=settled, variances=[np.zeros(table.size) for table in settled])
         for sweeps in BACK:
             base = taken(base, weights(structure, found, base, sweeps), rows, randomness)
-        return in_categories(structure, self.found, rows_at(base, permutation(rows, randomness)), randomness)
+        return base
 
-    def _base(self, rows: int, randomness: Randomness) -> np.ndarray:
+    def base(self, rows: int, randomness: Randomness) -> np.ndarray:
+        """What so many rows are taken from."""
         return base_rows(self.structure, self.found, self.information, base_size(rows), randomness)
 
     def _in_order(self, base: np.ndarray) -> np.ndarray:

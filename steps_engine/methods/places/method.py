@@ -15,16 +15,18 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.places import places_of
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.pairs.measure import build
 from steps_engine.methods.pairs.tables import structure_table
 from steps_engine.methods.places import check, tabulate, view
 from steps_engine.methods.places.measure import sanitize
-from steps_engine.methods.places.nation import nation_counts, nation_plan
+from steps_engine.methods.places.nation import NationCounts, nation_plan
 from steps_engine.methods.places.plan import outline
 from steps_engine.methods.places.predict import candidate
+from steps_engine.methods.places.rows_in_blocks import blocks
 from steps_engine.methods.places.spec import PlacesSpec
-from steps_engine.methods.places.synthesize import source, synthesize
+from steps_engine.methods.places.synthesize import source
 from steps_engine.methods.places.tables import estimates, noisy_counts, read_measured, read_nation, schemas_of, with_noisy
 from steps_engine.methods.protocol import Candidate, Tables
 from steps_engine.methods.sources import Source
@@ -42,6 +44,7 @@ class PlacesMethod:
 
     name: str = "places"
     spec: type[MethodSpec] = PlacesSpec
+    blocks_apart: bool = True
 
     def outline(self, release: Release, allowance: Allowance, randomness: Randomness | None) -> Outline:
         return outline(release, allowance)
@@ -51,7 +54,7 @@ class PlacesMethod:
 
     def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
         places = places_of(domain)
-        of_nation = nation_counts(places, cast(Counts, counts))
+        of_nation = NationCounts(places, cast(Counts, counts))
         return structure_table(build(places.nation, nation_plan(plan, places), of_nation, randomness))
 
     def sanitize(self, domain: Domain, plan: Plan, counts: Counts, structure: pa.Table, randomness: Randomness) -> pa.Table:
@@ -62,7 +65,10 @@ class PlacesMethod:
         return estimates(with_noisy(domain, plan, read_nation(domain, plan, structure), noisy))
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
-        return synthesize(read_measured(domain, plan, tables), which_set, randomness)
+        return together(self.blocks(domain, plan, tables, which_set, randomness))
+
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
+        return blocks(read_measured(domain, plan, tables), which_set, randomness)
 
     def schemas(self, plan: Plan) -> dict[str, pa.Schema]:
         return schemas_of(plan)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
 
 from schemas.plan import NeededTable, Plan
 from steps_engine.domain.counting import Counts
@@ -34,6 +37,29 @@ def _lines(plan: Plan) -> int:
     return len(plan.layers) - of_places
 
 
-def nation_counts(places: Places, counts: Counts) -> Counts:
-    """CONFIDENTIAL."""
-    return Counts(counts.codes[:, list(places.others)], counts.count)
+class NationCounts(Counts):
+    """CONFIDENTIAL. The cells of all places without their place, of which no more than a block need be held."""
+
+    def __init__(self, places: Places, counts: Counts) -> None:
+        object.__setattr__(self, "_others", list(places.others))
+        object.__setattr__(self, "_counts", counts)
+
+    _others: list[int]
+    _counts: Counts
+
+    def __repr__(self) -> str:
+        return f"NationCounts(confidential, {len(self._others)} attributes)"
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return self._without(self._counts).codes
+
+    @cached_property
+    def count(self) -> np.ndarray:
+        return self._counts.count
+
+    def blocks(self) -> Iterator[Counts]:
+        return map(self._without, self._counts.blocks())
+
+    def _without(self, counts: Counts) -> Counts:
+        return Counts(counts.codes[:, self._others], counts.count)

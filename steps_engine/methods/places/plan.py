@@ -18,21 +18,21 @@ from schemas.plan import Draw, LayerPlan
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Component
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
 from steps_engine.inference.place_tables import BY, Of, names_of, sizes_of, tree_name
 from steps_engine.methods.pairs.division import ASSUMED_ROWS
-from steps_engine.methods.pairs.plan import bytes_of
+from steps_engine.methods.pairs.plan import bytes_of, swept
 from steps_engine.methods.pairs.plan import outline as outline_of_pairs
-from steps_engine.methods.pairs.synthesize import base_size
 from steps_engine.methods.places.asked import nation_release, wanted_levels
 from steps_engine.methods.places.shares import level_shares, parts
 from steps_engine.methods.tabulated import possible_cells
 
 BYTES_PER_CELL, SECONDS_PER_CELL = 100, 4e-6  # of place tables: noisy, joined, shrunk, raked, listed
-SECONDS_PER_ROW_AND_TABLE = 4e-8  # as for pairs (docs/lab/performance.md)
+SECONDS_PER_ROW_AND_TABLE = 4e-9  # by place, each time that rows are weighed (docs/lab/places.md)
 
 
 def outline(release: Release, allowance: Allowance) -> Outline:
@@ -50,13 +50,14 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         layers += _layers(places, of, first, allowance, len(nation.layers) + len(layers))
         draws += own
     expected = min(release.domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
-    rows, columns = base_size(expected), len(release.domain.sizes) + places.finest - 1  # coarser levels are columns too
+    columns = len(release.domain.sizes) + places.finest - 1  # coarser levels are columns too
     cells = sum(layer.nodes for layer in layers) * len(allowance.served)
-    seconds = rows * len(divided.tables) * SECONDS_PER_ROW_AND_TABLE + cells * SECONDS_PER_CELL
+    by_place = sum(deepest for _, deepest in divided.tables.values())
+    seconds = swept(expected) * by_place * SECONDS_PER_ROW_AND_TABLE + cells * SECONDS_PER_CELL
     return Outline(
         layers=(*(each.model_copy(update={"share": each.share * divided.nation}) for each in nation.layers), *layers),
         draws=(*nation.draws, *draws),
-        memory_bytes=bytes_of(expected, columns) + cells * BYTES_PER_CELL,  # a set is not made in blocks
+        memory_bytes=bytes_of(min(expected, BLOCK), columns) + cells * BYTES_PER_CELL,
         seconds=round(nation.seconds + seconds * release.spec.method.sets.count, 1),
         election=election and election.model_copy(update={"share": election.share * divided.nation}),
     )

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import pyarrow as pa
 
 from steps_engine.domain.counting import most_rows, no_codes
-from steps_engine.domain.encoding import decode
 from steps_engine.inference.place_tables import Of, depths
 from steps_engine.inference.raking import raked
 from steps_engine.inference.rounding import whole_numbers
@@ -38,16 +36,15 @@ class Country:
     joined: Joined
 
 
-def synthesize(measured: Measured, which_set: int, randomness: Randomness) -> pa.Table:
-    """The records of one set (1…m)."""
+def country_of(measured: Measured, which_set: int, randomness: Randomness) -> tuple[Country, int]:
+    """What the rows of one set (1…m) follow, and how many there are."""
     plan = measured.nation.margins.plan
     split = plan.budget == "split"
     made = country(measured, which_set - 1 if split else 0, None if split or plan.sets == 1 else randomness)
-    estimated = round(round(float(made.joined.rows.value[0][0, 0]), 6))
-    rows = min(max(estimated, 1), most_rows(measured.places.domain))
     if plan.total != "estimated":
-        rows = int(measured.nation.margins.total[0])
-    return decode(codes_of(measured, made, rows, randomness), measured.places.domain, randomness)
+        return made, int(measured.nation.margins.total[0])
+    estimated = round(round(float(made.joined.rows.value[0][0, 0]), 6))
+    return made, min(max(estimated, 1), most_rows(measured.places.domain))
 
 
 def source(measured: Measured, number: int, randomness: Randomness) -> Drawn:
@@ -149,29 +146,36 @@ def _with_places(
 
 def codes_of(measured: Measured, made: Country, rows: int, randomness: Randomness) -> np.ndarray:
     """Rows × attributes of codes, every finest place with its rows."""
-    places = measured.places
-    codes = no_codes(rows, places.domain.sizes)
     if not rows:
-        return codes
-    drawn = _agreeing(measured, made, rows, randomness)
-    wanted = place_rows(measured, made, rows, randomness)
-    lies = settled(drawn[:, places.attribute].astype(np.int64), wanted[made.level], randomness)
-    codes[:] = drawn
-    codes[:, places.attribute] = filled(lies, wanted[-1], randomness)
-    keep_rules(places, codes, randomness)
-    return codes
+        return no_codes(rows, measured.places.domain.sizes)
+    base, (wanted, goal) = base_of(measured, made, rows, randomness), made.wanted
+    order = by_weight(wanted, goal.information(wanted.tables))
+    taken = agreeing(wanted, goal, base, weights(wanted, goal, base), rows, order, randomness)
+    drawn = in_categories(*made.base, taken, randomness)
+    return in_places(measured, made, drawn, place_rows(measured, made, rows, randomness)[-1], randomness)
 
 
-def _agreeing(measured: Measured, made: Country, rows: int, randomness: Randomness) -> np.ndarray:
-    """Rows × attributes, of places those of the country's level: a base, the coarser places of its rows, and weights."""
+def base_of(measured: Measured, made: Country, rows: int, randomness: Randomness) -> np.ndarray:
+    """What so many rows are taken from: rows × attributes of groups, of places those of the country's level, and behind them
+    the coarser places of its rows.
+    """
     places, (structure, found) = measured.places, made.base
     base = base_rows(structure, found, found.information(structure.tables), base_size(rows), randomness)
     lies = base[:, places.attribute]
     above = (places.within(made.level, level)[lies].astype(base.dtype) for level in range(1, made.level))
-    base = np.asfortranarray(np.column_stack([base, *above]))
-    wanted, goal = made.wanted
-    order, weight = by_weight(wanted, goal.information(wanted.tables)), weights(wanted, goal, base)
-    return in_categories(structure, found, agreeing(wanted, goal, base, weight, rows, order, randomness), randomness)
+    return np.asfortranarray(np.column_stack([base, *above]))
+
+
+def in_places(measured: Measured, made: Country, drawn: np.ndarray, finest: np.ndarray, randomness: Randomness) -> np.ndarray:
+    """Rows that lie in places of the country's level, moved so that every finest place has its rows, and under rules."""
+    places = measured.places
+    codes = no_codes(len(drawn), places.domain.sizes)
+    wanted = np.bincount(places.within(places.finest, made.level), finest, places.sizes[made.level]).astype(np.int64)
+    lies = settled(drawn[:, places.attribute].astype(np.int64), wanted, randomness)
+    codes[:] = drawn
+    codes[:, places.attribute] = filled(lies, finest, randomness)
+    keep_rules(places, codes, randomness)
+    return codes
 
 
 def place_rows(measured: Measured, made: Country, rows: int, randomness: Randomness) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,9 @@ import numpy as np
 from schemas.plan import Draw, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
+from steps_engine.domain.blocks import one_way_counts
 from steps_engine.domain.columns import columns_of
 from steps_engine.domain.places import Places, places_of
-from steps_engine.domain.records import codes_of
 from steps_engine.inference.place_tables import BY, depths, is_of_places, names_of
 from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import against
@@ -30,6 +31,8 @@ from steps_engine.methods.views import LevelView, Margin, Pair, Sketch, SketchRo
 
 if TYPE_CHECKING:
     import pandas as pd
+
+OneWay = list[np.ndarray]  # of every attribute how many rows of a set each category has
 
 
 def sketch(plan: Plan) -> Sketch:
@@ -54,13 +57,13 @@ def _line(layer: LayerPlan, draw: Draw) -> SketchRow:
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     measured = read_measured(domain, plan, tables)
     places, found, factor = measured.places, joined(measured, None), standard_errors(plan)
-    sets = [codes_of(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
+    sets = [one_way_counts(tables[f"synthetic-{i}"], domain) for i in range(1, plan.sets + 1)]
     total, error = float(found.rows.value[0][0, 0]), float(np.sqrt(found.rows.variance[0][0]))
     strengths = {_lifted(places, pair): each for pair, each in of_pairs.strengths(measured.nation, measured.of_nation).items()}
     strengths |= _strengths(measured, found)
     own, derived = apart(_margins(measured, found, sets, factor), domain)
     return View(
-        total=Total(total, error, tuple(len(codes) for codes in sets), factor * error),
+        total=Total(total, error, tuple(int(counts[0].sum()) for counts in sets), factor * error),
         margins=own,
         derived=derived,
         estimated_by="Counts by least squares over everything that was measured, of places from all levels,",
@@ -98,15 +101,15 @@ def _of_finest(places: Places, pair: Pair) -> Pair:
     return replace(pair, first=first, second=second)
 
 
-def _levels(measured: Measured, found: Joined, sets: list[np.ndarray], factor: float) -> list[LevelView]:
+def _levels(measured: Measured, found: Joined, sets: Sequence[OneWay], factor: float) -> list[LevelView]:
     """Every level with every place of it, and the attributes that were counted at it."""
     places, deepest = measured.places, depths(measured.tables)
     shown = []
     for level in range(1, places.finest + 1):
         counted = tuple(BY.join(names_of(places, of)) for of, depth in deepest.items() if of and depth >= level)
         error = np.sqrt(found.rows.variance[level])
-        finest = (places.at(level)[codes[:, places.attribute]] for codes in sets)
-        synthetic = np.mean([np.bincount(lies, minlength=places.sizes[level]) for lies in finest], axis=0)
+        finest = (counts[places.attribute] for counts in sets)
+        synthetic = np.mean([np.bincount(places.at(level), rows, places.sizes[level]) for rows in finest], axis=0)
         above = places.labels[level - 2] if level > 1 else ("",)
         parents = tuple(above[k] for k in places.within(level, level - 1).tolist())
         labels = places.labels[level - 1]
@@ -115,7 +118,7 @@ def _levels(measured: Measured, found: Joined, sets: list[np.ndarray], factor: f
     return shown
 
 
-def _margins(measured: Measured, found: Joined, sets: list[np.ndarray], factor: float) -> list[Margin]:
+def _margins(measured: Measured, found: Joined, sets: Sequence[OneWay], factor: float) -> list[Margin]:
     """Of places and their levels from all levels, of other columns as the nation's pairs tell of them."""
     places, known = measured.places, told(measured.nation, measured.of_nation)
     margins = []
@@ -132,7 +135,7 @@ def _margins(measured: Measured, found: Joined, sets: list[np.ndarray], factor: 
             if isinstance(alone, str):
                 continue
             estimate, error = alone.estimate, np.sqrt(alone.variance)
-        rows = [np.bincount(column.codes[codes[:, column.source]], minlength=len(labels)) for codes in sets]
+        rows = [np.bincount(column.codes, counts[column.source], len(labels)) for counts in sets]
         margins.append(Margin(name, labels, estimate, error, np.mean(rows, axis=0), factor * error))
     return margins
 

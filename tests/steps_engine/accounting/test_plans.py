@@ -144,11 +144,17 @@ def of_households(rows: int) -> Release:
     return small.release(small.domain(expected_rows=3 * rows).model_copy(update={"expected_rows": rows}))
 
 
-@pytest.mark.parametrize("asked_of", [of_places, of_households])
-def test_memory_is_told_of_sets_that_are_held_whole(asked_of):
-    """Rows of places and linked tables are not made in blocks, as those of pairs are."""
-    few, many = (make_plan(asked_of(rows)).memory_bytes for rows in (10**7, 2 * 10**8))
+def test_memory_is_told_of_sets_that_are_held_whole():
+    """Linked tables are not made in blocks, as rows of pairs and of places are."""
+    few, many = (make_plan(of_households(rows)).memory_bytes for rows in (10**7, 2 * 10**8))
     assert many > few + 4 * 10**9
+
+
+def test_memory_of_places_is_that_of_a_block_and_of_the_tables():
+    few, many = (make_plan(of_places(rows)) for rows in (10**7, 3 * 10**8))
+    assert few.memory_bytes == many.memory_bytes < 2**31 and many.seconds > 10 * few.seconds
+    small = make_plan(of_places(10**5))
+    assert small.memory_bytes < few.memory_bytes  # control: less than a block takes less
 
 
 def test_estimates_grow_with_rows_and_attributes():

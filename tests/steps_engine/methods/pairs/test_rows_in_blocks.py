@@ -57,7 +57,7 @@ def test_blocks_from_angles_in_common_keep_the_tables_as_blocks_that_are_fitted_
     shared = InCommon(structure, found, COMMON, ROWS)
     together, alone = (
         off(structure, found, np.concatenate([make(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
-        for make in (shared.codes_of, lambda rows, more: codes_of(structure, found, rows, more))
+        for make in (shared.agreeing, lambda rows, more: codes_of(structure, found, rows, more))
     )
     assert together < 1.15 * alone
 
@@ -70,7 +70,7 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
     shared, cold = (InCommon(structure, found, COMMON, ROWS) for _ in range(2))
     vars(cold)["angles"] = [np.zeros(table.shape) for table in found.tables]
     warm, without = (
-        off(structure, found, np.concatenate([each.codes_of(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
+        off(structure, found, np.concatenate([each.agreeing(ROWS, SeededRandomness(i)) for i in range(BLOCKS)]))
         for each in (shared, cold)
     )
     assert warm < 0.7 * without
@@ -79,10 +79,10 @@ def test_without_the_angles_so_few_sweeps_are_not_enough(measured, monkeypatch):
 def test_a_block_follows_from_its_stream_and_the_seed_in_common(measured):
     structure, found = measured
     first, second = (InCommon(structure, found, COMMON, ROWS) for _ in range(2))
-    second.codes_of(ROWS, SeededRandomness(9))  # whoever made another block before
-    rows = first.codes_of(ROWS, SeededRandomness(1))
-    assert (rows == second.codes_of(ROWS, SeededRandomness(1))).all()
-    assert (rows != replace(first, stream=partial(SeededRandomness, 5)).codes_of(ROWS, SeededRandomness(1))).any()  # control
+    second.agreeing(ROWS, SeededRandomness(9))  # whoever made another block before
+    rows = first.agreeing(ROWS, SeededRandomness(1))
+    assert (rows == second.agreeing(ROWS, SeededRandomness(1))).all()
+    assert (rows != replace(first, stream=partial(SeededRandomness, 5)).agreeing(ROWS, SeededRandomness(1))).any()  # control
 
 
 def test_a_plan_tells_that_blocks_after_the_first_are_cheaper():

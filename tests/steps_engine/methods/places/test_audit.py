@@ -122,9 +122,11 @@ def test_places_not_known_and_places_under_rules_lose_no_more_than_is_charged(me
 
 def met_with(monkeypatch, changed: Callable[[Places, PlaceTable, np.ndarray], np.ndarray], measure: str) -> list[Met]:
     """Tables of places counted in another way, of a person whose place is not known."""
-    exact = places_measure.exact_table
-    counted = lambda places, table, counts: changed(places, table, exact(places, table, counts))  # noqa: E731
-    monkeypatch.setattr(places_measure, "exact_table", counted)
+    exact = places_measure.exact_tables
+    counted = lambda places, tables, counts: [  # noqa: E731
+        changed(places, *each) for each in zip(tables, exact(places, tables, counts), strict=True)
+    ]
+    monkeypatch.setattr(places_measure, "exact_tables", counted)
     plan = planned(of_rules(), measure)
     return met(of_rules(), plan, *ruled_neighbours(plan, UNKNOWN), 0)
 
@@ -142,9 +144,7 @@ def test_control_whoever_is_nowhere_counted_everywhere_is_caught(measure, monkey
 def test_control_noughts_by_what_is_counted_in_place_of_what_rules_say_are_caught(monkeypatch):
     """A cell without noise wherever nobody was found tells that nobody is there."""
     noised = places_measure._noised
-    silent = lambda places, table, counts, randomness: np.where(  # noqa: E731
-        places_measure.exact_table(places, table, counts) == 0, 0, noised(places, table, counts, randomness)
-    )
+    silent = lambda table, exact, randomness: np.where(exact == 0, 0, noised(table, exact, randomness))  # noqa: E731
     monkeypatch.setattr(places_measure, "_noised", silent)
     plan = planned(of_rules(), "pure")
     with pytest.raises(AssertionError, match="a number is published without noise"):
