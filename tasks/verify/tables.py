@@ -37,8 +37,13 @@ def check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: F
     return checked
 
 
-def check_set(files: Mapping[str, Path], number: int, domain: Domain, checked: Checked, found: Findings) -> None:
-    """One synthetic set: its rows, and that its copies in other formats hold the same."""
+def check_set(
+    files: Mapping[str, Path], number: int, domain: Domain, checked: Checked, found: Findings, by_values: bool = True
+) -> None:
+    """One synthetic set: its rows, and that its copies in other formats hold the same.
+
+    `by_values`: whether comparisons within a household are kept value by value, or by an earlier rule bin by bin.
+    """
     stage = f"synthetic-{number}"
     name = _file(stage)
     if name not in files:
@@ -48,12 +53,12 @@ def check_set(files: Mapping[str, Path], number: int, domain: Domain, checked: C
     records = found.attempt(name, open_table, files[name], tables.records(domain), rows)
     if records is None:
         return
-    found.collect(name, record_problems, domain, records, said)
+    found.collect(name, record_problems, domain, records, said, domain.conditionals if by_values else ())
     if checked.rows is not None:
         found.collect(name, number_problems, domain, records.num_rows, *checked.rows(number))
     _check_copies(stage, files, records, found)
     if domain.tables is not None:
-        _check_linked(files, number, domain, records.read(), found)
+        _check_linked(files, number, domain, records.read(), found, by_values)
 
 
 def _check_copies(stage: str, files: Mapping[str, Path], records: Stored, found: Findings) -> None:
@@ -62,7 +67,9 @@ def _check_copies(stage: str, files: Mapping[str, Path], records: Stored, found:
             found.add(other, "does not hold the rows of the Parquet file")
 
 
-def _check_linked(files: Mapping[str, Path], number: int, domain: Domain, records: pa.Table, found: Findings) -> None:
+def _check_linked(
+    files: Mapping[str, Path], number: int, domain: Domain, records: pa.Table, found: Findings, by_values: bool
+) -> None:
     """Households are those of the household rows; persons are as many as these say, and members break no rule."""
     read = {}
     for kind, schema in tables.linked(domain).items():
@@ -77,7 +84,9 @@ def _check_linked(files: Mapping[str, Path], number: int, domain: Domain, record
     if tables.PERSON in read and found.collect(person, link_problems, domain, records, read[tables.PERSON]):
         members = found.attempt(person, member_table, domain, records, read[tables.PERSON])
         if members is not None:
-            found.collect(person, record_problems, domain.counted, members, None)
+            found.collect(
+                person, record_problems, domain.counted, members, None, domain.member_conditionals if by_values else ()
+            )
 
 
 def _file(stage: str) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.spec.domain import Domain
+from steps_engine.domain.beside import in_order
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.domain.linked_records import linked_tables, members_of
@@ -45,7 +46,8 @@ class Members:
         codes = codes_of(rows, self.domain)
         home, kind = members_of(self.domain, codes)
         drawn = member_codes(self.domain, self.structure, self.found, codes[home], kind, randomness)
-        return linked_tables(self.domain, rows, home, decode(drawn, self.domain.own, randomness), before)
+        own = in_order(self.domain, rows, codes, home, drawn, decode(drawn, self.domain.own, randomness), randomness)
+        return linked_tables(self.domain, rows, home, own, before)
 
 
 def published(domain: Domain, part: Part, tables: Tables, number: int, randomness: Randomness) -> Members:

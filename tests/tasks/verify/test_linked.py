@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,14 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.manifest import SEEDS_1, SEEDS_2, seeds_for
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
+from tasks.publishing.publication import publish
 from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.analyses import planned_problems
+from tasks.verify.bundle import BY_BINS, Problem, Verdict, holds
+from tasks.verify.recompute import verify_again
 from tasks.verify.tables import check_set
 from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
 from tests.steps_engine.methods.households.test_households import changed
+from tests.steps_engine.methods.households.test_within import lawful
+from tests.steps_engine.methods.households.test_within import of as ages_of
+from tests.tasks.publishing.making import Made, edit_table, make, sign_again
 
 OF = domain()
 
@@ -57,6 +66,61 @@ def test_a_person_in_another_household_is_found(made, tmp_path):
 def test_a_person_too_few_is_found(made, tmp_path):
     table = made.tables["person-1"]
     assert "person-1.parquet" in found(tmp_path, made.tables | {"person-1": table.slice(0, len(table) - 1)})
+
+
+@pytest.fixture(scope="module")
+def within(tmp_path_factory) -> Made:
+    """A published release whose children are at most as old as their parents, by bins of twenty years."""
+    asked = release(ages_of("age <= reference_age"), epsilon=20)
+    found = make(tmp_path_factory.mktemp("within") / "home", asked, counted(asked.domain, lawful("age <= reference_age")))
+    publish(*found.arguments, seeds=seeds_for(asked.domain))
+    return found
+
+
+def verified(within: Made, folder: Path, change: Callable[[Path], None], seeds: str = SEEDS_2) -> Verdict:
+    """What is found in a copy that was changed, and signed again by its publisher."""
+    shutil.copytree(within.home.public / within.release.name, folder)
+    change(folder)
+    sign_again(folder, within.home, lambda manifest: manifest.update(seeds=seeds))
+    return verify_again(folder, within.home.keys / "signing-key.pub")
+
+
+def make_a_child_older(folder: Path) -> None:
+    """By a few years, in the same bin: categories cannot tell."""
+    rows, path = pq.read_table(folder / "synthetic-1.parquet").to_pylist(), folder / "person-1.parquet"
+
+    def older(persons: dict[str, list]) -> None:
+        for i, household in enumerate(persons["household"]):
+            age, parent = persons["age"][i], rows[household - 1]["reference_age"]
+            if (
+                persons["relation"][i] == "child"
+                and None not in (age, parent)
+                and age // 20 == parent // 20
+                and parent % 20 < 19
+            ):
+                persons["age"][i] = parent + 1
+                return
+        raise AssertionError("nobody to make older")
+
+    edit_table(path, older)
+
+
+@pytest.mark.whole
+def test_a_child_older_than_its_parent_is_found_within_a_bin(within, tmp_path):
+    assert within.release.domain.member_conditionals and seeds_for(OF) == SEEDS_1
+    honest = verified(within, tmp_path / "honest", lambda folder: None)
+    assert honest.problems == () and all(honest.recomputed.same.values()) and "person-1.parquet" in honest.recomputed.same
+    lie = verified(within, tmp_path / "lie", make_a_child_older)
+    assert Problem("person-1.parquet", "has a row whose age and reference_age break a rule") in lie.problems
+    assert not lie.recomputed.same["person-1.parquet"]
+
+
+@pytest.mark.whole
+def test_a_bundle_of_the_earlier_rule_verifies_as_it_did_and_says_what_it_keeps(within, tmp_path):
+    """Its rows hold bin by bin: that is no problem there, and a note; they are not made again by another rule."""
+    earlier = verified(within, tmp_path / "earlier", make_a_child_older, SEEDS_1)
+    assert holds(earlier.problems) and [problem.text for problem in earlier.problems] == [BY_BINS]
+    assert earlier.recomputed.same == {} and "The version that made the bundle can" in earlier.recomputed.why_not
 
 
 def test_what_is_said_of_analyses_is_looked_at(tmp_path):
