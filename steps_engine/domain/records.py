@@ -20,11 +20,11 @@ def codes_of(records: pa.Table, domain: Domain) -> np.ndarray:
     """Rows × attributes of category codes, -1 for a value that the domain does not have."""
     codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
     for j, attribute in enumerate(domain.attributes):
-        codes[:, j] = _codes(records[attribute.name], attribute)
+        codes[:, j] = column_codes(records[attribute.name], attribute)
     return codes
 
 
-def _codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
+def column_codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
     """Category codes of a published column, -1 for a value that the domain does not have."""
     missing = -1 if attribute.missing_code is None else attribute.missing_code
     if isinstance(attribute, Named):

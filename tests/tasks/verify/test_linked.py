@@ -7,18 +7,25 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from schemas.manifest import SEEDS_1, SEEDS_2, seeds_for
+from steps_engine.domain.linked_records import Everybody, everybody_table
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
+from tasks import tables_on_disk
 from tasks.publishing.publication import publish
+from tasks.tables_on_disk import Stored
+from tasks.verify import tables as verified_tables
 from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.analyses import planned_problems
 from tasks.verify.bundle import BY_BINS, Problem, Verdict, holds
+from tasks.verify.files import open_table
 from tasks.verify.recompute import verify_again
 from tasks.verify.tables import check_set
 from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
@@ -33,6 +40,20 @@ OF = domain()
 @pytest.fixture(scope="module")
 def made() -> Synthetic:
     return run(release(OF, epsilon=8), counted(OF, some_homes(150)), SeededRandomness(3))
+
+
+@pytest.fixture(params=[None, 7], ids=["whole", "in blocks"], autouse=True)
+def few_at_a_time(request, monkeypatch) -> None:
+    """Whatever is found is found in blocks too, of few rows of either table; nothing is read whole."""
+    if request.param:
+        monkeypatch.setattr(tables_on_disk, "MOST_ROWS", request.param)
+        monkeypatch.setattr(tables_on_disk, "FEWEST_ROWS", request.param)
+        monkeypatch.setattr(verified_tables, "open_table", lambda *asked: Unread(open_table(*asked).path))
+
+
+class Unread(Stored):
+    def read(self, columns=None):
+        raise AssertionError("all rows were read at once")
 
 
 def found(folder: Path, tables: dict[str, pa.Table]) -> dict[str, str]:
@@ -121,6 +142,32 @@ def test_a_bundle_of_the_earlier_rule_verifies_as_it_did_and_says_what_it_keeps(
     earlier = verified(within, tmp_path / "earlier", make_a_child_older, SEEDS_1)
     assert holds(earlier.problems) and [problem.text for problem in earlier.problems] == [BY_BINS]
     assert earlier.recomputed.same == {} and "The version that made the bundle can" in earlier.recomputed.why_not
+
+
+def test_the_last_person_and_the_last_household_are_looked_at(made, tmp_path):
+    persons, households = made.tables["person-1"], made.tables["household-1"]
+    twice = pa.concat_tables([persons, persons.slice(len(persons) - 1)])
+    assert "as many persons in every household" in found(tmp_path, made.tables | {"person-1": twice})["person-1.parquet"]
+    for lie in (households.slice(0, len(households) - 1), pa.concat_tables([households, households.slice(0, 1)])):
+        assert "does not hold the households" in found(tmp_path, made.tables | {"household-1": lie})["household-1.parquet"]
+    last = len(persons) - 1 - persons["person"].to_pylist()[::-1].index(2)
+    grade = persons["grade"][last].as_py()
+    assert not found(tmp_path, made.tables | {"person-1": changed(persons, "grade", last, (grade + 1) % 3)})  # lawful
+    assert (
+        "outside the domain"
+        in found(tmp_path, made.tables | {"person-1": changed(persons, "grade", last, 9)})["person-1.parquet"]
+    )
+
+
+def test_everybody_in_blocks_is_everybody(made, tmp_path):
+    rows, persons = (made.tables[f"{kind}-1"] for kind in ("synthetic", "person"))
+    for name, table in (("rows", rows), ("persons", persons)):
+        pq.write_table(table, tmp_path / name)
+    stored = Everybody(OF, Stored(tmp_path / "rows"), Stored(tmp_path / "persons"))
+    assert stored.num_rows == len(persons)
+    assert pa.concat_tables(stored.blocks()).to_pydict() == everybody_table(OF, rows, persons).to_pydict()
+    expected = pd.DataFrame(rows.to_pydict()).iloc[np.array(persons["household"]) - 1]
+    assert list(everybody_table(OF, rows, persons)["tenure"].to_pylist()) == expected["tenure"].tolist()
 
 
 def test_what_is_said_of_analyses_is_looked_at(tmp_path):
