@@ -104,7 +104,8 @@ def test_rows_follow_from_what_was_drawn_and_further_households_keep_the_rule():
     flat = of("age <= reference_age")
     found = made(flat, lawful("age <= reference_age"))
     drawn = Drawn(flat, found.plan, found.tables["tree"], found.tables["noisy-counts"])
-    again = drawn.link(found.method, found.tables["consistent-counts"], found.tables["synthetic-1"], 1)
+    consistent = found.tables["consistent-counts"]
+    [again] = drawn.linked(found.method, consistent, drawn.blocks(found.method, consistent, 1), 1)
     assert again["person"].equals(found.tables["person-1"])
     [more] = Sampling(flat, found.plan, found.tables, {}, 5).linked(1, 400)
     members = member_table(flat, more["sample"], more["person"])
