@@ -70,7 +70,8 @@ def must_have_members(domain: Domain) -> None:
     """Refuses rules under which members' rows cannot be built: once charged it would be too late."""
     try:
         assert Space(domain.counted).components is not None
-    except SpecError as error:
+        assert domain.conditionals is not None and domain.member_conditionals is not None
+    except (SpecError, ValueError) as error:
         raise SpecError(f"rows of other members, beside the columns of their household: {error}") from None
 
 
