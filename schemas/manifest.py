@@ -12,15 +12,17 @@ from schemas.plan import Draw, Frozen, Plan, Rational, WeightPlan, without
 from schemas.promise import sentence_of, unprotected_by
 from schemas.results import AnalysisResult
 from schemas.spec.described import Text, Title
-from schemas.spec.domain import Name
+from schemas.spec.domain import Domain, Name
 from schemas.terms import Terms
 
 FORMAT: Final = "steps-release/2"
 # Knows two measures, interactions, analyses, seeds and waves; a manifest has the lowest format that can say it.
 FORMAT_3: Final = "steps-release/3"
 # How rows follow from what was drawn: seeds, the stream of bits, and every step after it. Another way is another name.
-Seeds = Literal["steps-seeds/1"]
+Seeds = Literal["steps-seeds/1", "steps-seeds/2"]
 SEEDS_1: Final = "steps-seeds/1"
+# The same, and comparisons within a household that bins leave open hold value by value.
+SEEDS_2: Final = "steps-seeds/2"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){2}$")]  # a time of day would tell how long a run took on its records
@@ -167,6 +169,11 @@ class Manifest(Frozen):
     def _say_what_there_is(self, said: SerializerFunctionWrapHandler) -> dict[str, Any]:
         unsaid = [name for name in ("analyses", "seeds", "title", "description", "why") if not getattr(self, name)]
         return without(said(self), *unsaid)
+
+
+def seeds_for(domain: Domain) -> Seeds:
+    """The first rule that can say how rows of a domain are made."""
+    return SEEDS_2 if domain.conditionals or domain.member_conditionals else SEEDS_1
 
 
 def format_of(

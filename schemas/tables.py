@@ -40,6 +40,7 @@ def records(domain: Domain) -> pa.Schema:
     return pa.schema(fields)
 
 
+SYNTHETIC = "synthetic"  # what the records of a set are called; of linked tables those of its households
 HOUSEHOLD, PERSON = "household", "person"  # of linked tables; also what their keys are called
 
 

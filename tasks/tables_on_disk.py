@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby
@@ -84,10 +85,17 @@ def write_blocks(file: IO[bytes], table: pa.Table | Iterable[pa.Table], schema: 
     same bytes, whoever made them.
     """
     blocks = [table] if isinstance(table, pa.Table) else table
-    with pq.ParquetWriter(file, _without_notes(schema), compression="zstd") as writer:
+    with writing(file, schema, name) as write:
         for block in blocks:
-            writer.write_table(_declared(block, schema, name))
+            write(block)
             del block  # before the next one is made
+
+
+@contextmanager
+def writing(file: IO[bytes], schema: pa.Schema, name: str) -> Iterator[Callable[[pa.Table], None]]:
+    """The same, for whoever writes several tables side by side."""
+    with pq.ParquetWriter(file, _without_notes(schema), compression="zstd") as writer:
+        yield lambda block: writer.write_table(_declared(block, schema, name))
 
 
 def digest_of(path: Path, key: bytes | None = None) -> str:

@@ -49,10 +49,11 @@ from schemas.spec.unit import Name as Name
 from schemas.spec.unit import Unit as Unit
 from schemas.spec.unit import plain_name as plain_name
 from schemas.spec.weights import Weighed, Weight
+from schemas.spec.within import Inhabited
 from schemas.spec.yaml import Strict, problem_at
 
 
-class Domain(Weighed, Placed, Strict):
+class Domain(Weighed, Placed, Inhabited, Strict):
     """dataset.yaml: what anybody may know about the data before looking at it."""
 
     name: Name = Field(description="What these data are called.")

@@ -85,13 +85,13 @@ def member_rules(tables: Tables) -> tuple[Rule, ...]:
 
 
 def _of_members_alone(tables: Tables) -> tuple[Rule, ...]:
-    found = (_for_member(each, tables.person) for rule in tables.person.rules for each in _expanded(rule, tables))
+    found = (for_member(each, tables.person) for rule in tables.person.rules for each in _expanded(rule, tables))
     return tuple(rule for rule in found if rule is not None)
 
 
 def own_rules(tables: Tables) -> tuple[Rule, ...]:
     """Comparisons among a member's own attributes: values that share a bin are put in their order."""
-    kept = (rule for rule in tables.person.rules if rule.always and not _is_conditional(rule, tables))
+    kept = (rule for rule in tables.person.rules if rule.always and not is_conditional(rule, tables))
     return tuple(Rule(always=rule.always, why=rule.why) for rule in kept)
 
 
@@ -109,16 +109,16 @@ def _adding_up(person: PersonTable) -> Iterator[Rule]:
             yield Rule(never={PERSONS: never, **named}, why="Members of each kind add up to all of them.")
 
 
-def _is_conditional(rule: PersonRule, tables: Tables) -> bool:
+def is_conditional(rule: PersonRule, tables: Tables) -> bool:
     """Whether a comparison is of some members only, or of a member with others of its household."""
     names = set(tables.person.names)
-    first, _, second = _compared(rule, tables)
+    first, _, second = compared_in(rule, tables)
     return (
         bool(rule.when) or not {first, second} <= names or "<=" not in (rule.always or "") and "==" not in (rule.always or "")
     )
 
 
-def _compared(rule: PersonRule, tables: Tables) -> tuple[str, str, str]:
+def compared_in(rule: PersonRule, tables: Tables) -> tuple[str, str, str]:
     """Two attributes and `<`, `<=` or `==` between them."""
     assert rule.always is not None
     names = _names(tables)
@@ -130,10 +130,10 @@ def _compared(rule: PersonRule, tables: Tables) -> tuple[str, str, str]:
 
 def _expanded(rule: PersonRule, tables: Tables) -> list[Rule]:
     """A comparison that is not of every member's own attributes, category by category; any other rule as it is."""
-    if rule.always is None or not _is_conditional(rule, tables):
+    if rule.always is None or not is_conditional(rule, tables):
         return [Rule(never=rule.never, always=rule.always, why=rule.why)]
-    first, sign, second = _compared(rule, tables)
-    a, b = (_attribute(name, tables) for name in (first, second))
+    first, sign, second = compared_in(rule, tables)
+    a, b = (attribute_of(name, tables) for name in (first, second))
     if not isinstance(a, Integer | Numeric | Ordinal | Named) or (
         isinstance(a, Named) and not isinstance(a, Ordinal) and sign != "=="
     ):
@@ -175,7 +175,7 @@ def _values(attribute: Attribute, codes: Sequence[int]) -> Any:
     return {"from": edges[codes[0]], **below}
 
 
-def _for_member(rule: Rule, person: PersonTable) -> Rule | None:
+def for_member(rule: Rule, person: PersonTable) -> Rule | None:
     """What a rule says of other members; None where it is of reference persons alone."""
     if rule.never is None:
         return rule
@@ -216,7 +216,7 @@ def _names(tables: Tables) -> tuple[str, ...]:
     return (*(each.name for each in household_attributes(tables)), *tables.person.names)
 
 
-def _attribute(name: str, tables: Tables) -> Attribute:
+def attribute_of(name: str, tables: Tables) -> Attribute:
     every = {each.name: each for each in (*household_attributes(tables), *tables.person.attributes)}
     if name not in every:
         raise ValueError(f"there is no attribute {name!r}; {meant(name, tuple(every))}")
@@ -248,7 +248,7 @@ def _must_keep_rules(tables: Tables) -> None:
         try:
             for each in _expanded(rule, tables):
                 for name, value in (each.never or {}).items():
-                    codes_of_value(_attribute(name, tables), value)
+                    codes_of_value(attribute_of(name, tables), value)
                 _for_reference(each, tables)
         except ValueError as error:
             raise problem_at(("person", "rules", place), str(error)) from None

@@ -112,6 +112,14 @@ class Comparison:
         return self.first, self.second
 
 
+@dataclass(frozen=True)
+class Conditional:
+    """A comparison of those rows that meet a condition: {attribute index: category codes}; of all rows where it is empty."""
+
+    compared: Comparison
+    when: dict[int, tuple[int, ...]]
+
+
 def compared(text: str, names: Sequence[str]) -> tuple[str, Relation, str]:
     """The two attributes that a text such as `a <= b` compares; names may hold any sign themselves."""
     signs: tuple[Relation, ...] = ("<=", "==")

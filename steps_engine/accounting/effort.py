@@ -21,7 +21,7 @@ MOST_TRIPLES = 1_000  # margins of three attributes that are compared
 
 
 def seconds_around(domain: Domain, sets: int) -> float:
-    """Start, validation and counting, publication and evaluation of so many sets.
+    """Start, validation and counting, publication and evaluation of so many sets; of linked tables that of both.
 
     >>> from schemas.spec.domain import Domain
     >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
@@ -29,11 +29,20 @@ def seconds_around(domain: Domain, sets: int) -> float:
     >>> round(seconds_around(few, 1)), round(seconds_around(many, 1))
     (10, 46)
     """
+    return START_SECONDS + sum(_seconds(flat, sets) for flat in _tables(domain))
+
+
+def _tables(domain: Domain) -> list[Domain]:
+    """The flat tables that are counted, published and compared."""
+    return [domain] if domain.tables is None else [domain, domain.counted]
+
+
+def _seconds(domain: Domain, sets: int) -> float:
     read, rows, attributes = domain.expected_rows or ASSUMED_ROWS, domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
     margins = 5 * math.comb(attributes, 2) + 2 * min(math.comb(attributes, 3), MOST_TRIPLES)
     per_row = attributes * COMPARED_PER_VALUE + margins * COMPARED_PER_MARGIN
     compared = min(rows, MOST_COMPARED // attributes) * (sets + 1) * per_row
-    return START_SECONDS + attributes * (read * READ_PER_VALUE + rows * sets * PUBLISHED_PER_VALUE) + compared
+    return attributes * (read * READ_PER_VALUE + rows * sets * PUBLISHED_PER_VALUE) + compared
 
 
 def counting_bytes(domain: Domain) -> int:
@@ -61,7 +70,7 @@ def bytes_around(domain: Domain) -> int:
     >>> bytes_around(few) < bytes_around(many) == bytes_around(more) < 2**31
     True
     """
-    rows, attributes = domain.expected_units or ASSUMED_ROWS, len(domain.sizes)
-    compared = min(rows * attributes, MOST_COMPARED) * COMPARED_BYTES
-    counting = counting_bytes(domain)
+    rows = max(flat.expected_units or ASSUMED_ROWS for flat in _tables(domain))
+    values = max((flat.expected_units or ASSUMED_ROWS) * len(flat.sizes) for flat in _tables(domain))
+    compared, counting = min(values, MOST_COMPARED) * COMPARED_BYTES, counting_bytes(domain.counted)
     return 2**27 + max(compared + LEFT_BYTES * min(rows, BLOCK), counting if counting > LEAST_COUNTING else 0)

@@ -36,6 +36,23 @@ def blocks_of(records: Any, columns: Sequence[str] | None = None) -> Iterator[pa
         yield chosen.slice(first, BLOCK)
 
 
+class Reading:
+    """Rows in order, as many at a time as is asked for, however large the blocks are in which they come."""
+
+    def __init__(self, records: Any) -> None:
+        self._blocks = blocks_of(records)
+        self._rest = next(self._blocks)  # there is one, if only without rows
+
+    def take(self, rows: int) -> pa.Table:
+        """The next ones; fewer where there are no more."""
+        found = [self._rest.slice(0, rows)]
+        self._rest, rows = self._rest.slice(rows), rows - len(found[0])
+        while rows and (block := next(self._blocks, None)) is not None:
+            found.append(block.slice(0, rows))
+            self._rest, rows = block.slice(rows), rows - len(found[-1])
+        return pa.concat_tables(found)
+
+
 def held(records: Any) -> pa.Table:
     """All rows, in memory."""
     return records if isinstance(records, pa.Table) else pa.concat_tables(blocks_of(records))

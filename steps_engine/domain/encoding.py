@@ -16,7 +16,7 @@ from schemas.spec.reading import CLOCK
 from steps_engine import noise
 from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.records import derived_columns
-from steps_engine.domain.rules import breaking, keep_comparisons
+from steps_engine.domain.rules import breaking, keep_comparisons, orders_of
 from steps_engine.domain.values import codes_of_numbers, has_wide_bins, values_of_codes
 from steps_engine.domain.weights import count_units, weight_columns
 
@@ -205,16 +205,16 @@ def decode(codes: np.ndarray, domain: Domain, randomness: noise.Randomness) -> p
     """Category codes as records: labels, and values dealt over their bin."""
     schema = tables.records(domain)
     cell = _cells(codes) if any(map(_is_dealt, domain.attributes)) else None
-    compared = {j for each in domain.comparisons for j in (each.first, each.second)}
+    compared = {j for each in orders_of(domain, domain.conditionals) for j in each.compared.places}
     columns, numbers = list[pa.Array | None](), dict[int, np.ndarray]()
     for j, attribute in enumerate(domain.attributes):
         own = None if isinstance(attribute, Named) else _numbers_of(codes[:, j], attribute, cell, randomness)
         if j in compared and own is not None:  # kept until it agrees with others; of all other columns one is held at a time
             numbers[j] = own
-        columns.append(None if j in numbers else _column(codes[:, j], attribute, own).cast(schema.field(j).type))
+        columns.append(None if j in numbers else column_of(codes[:, j], attribute, own).cast(schema.field(j).type))
     keep_comparisons(domain, codes, numbers)
     for j, held in numbers.items():
-        columns[j] = _column(codes[:, j], domain.attributes[j], held).cast(schema.field(j).type)
+        columns[j] = column_of(codes[:, j], domain.attributes[j], held).cast(schema.field(j).type)
     return pa.Table.from_arrays([*columns, *derived_columns(codes, domain), *weight_columns(len(codes), domain)], schema=schema)
 
 
@@ -229,7 +229,8 @@ def _numbers_of(code: np.ndarray, attribute: Ranged, cell: np.ndarray | None, ra
     return values_of_codes(present, attribute, uniform)
 
 
-def _column(code: np.ndarray, attribute: Attribute, numbers: np.ndarray | None) -> pa.Array:
+def column_of(code: np.ndarray, attribute: Attribute, numbers: np.ndarray | None) -> pa.Array:
+    """Codes as labels, or the numbers that stand for them; null where the code is the missing one."""
     missing = code == attribute.missing_code if attribute.missing_code is not None else np.zeros(len(code), dtype=bool)
     if isinstance(attribute, Named):
         indices = pa.array(code, pa.int32(), mask=missing)

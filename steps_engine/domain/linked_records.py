@@ -5,7 +5,9 @@ Household i is row i of the household rows. Person 1 of a household is its refer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,10 @@ from schemas.spec.flattened import PERSONS, REFERENCE, number_of
 from schemas.spec.linked import PersonTable
 from schemas.spec.unit import Unit
 from schemas.tables import HOUSEHOLD, PERSON
-from steps_engine.domain.records import codes_of, derived_columns, not_following
+from steps_engine.domain.blocks import Reading, blocks_of, held
+from steps_engine.domain.records import codes_of, column_codes, derived_columns, not_following
+
+DISAGREEING = "does not have as many persons in every household as its row says, numbered 1, 2, … and in order"
 
 
 def _person(domain: Domain) -> PersonTable:
@@ -77,17 +82,88 @@ def _joined(first: pa.ChunkedArray, second: pa.ChunkedArray, kind: pa.DataType) 
     return whole.dictionary_encode() if pa.types.is_dictionary(kind) else whole
 
 
-def member_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
+@dataclass(frozen=True)
+class Part:
+    """Some household rows with everybody in them, and how many households come before."""
+
+    before: int
+    rows: pa.Table
+    persons: pa.Table
+
+    @property
+    def home(self) -> pa.ChunkedArray:
+        """Of every person the place of its household's row."""
+        return pc.subtract(self.persons[HOUSEHOLD], self.before + 1)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """Household rows and persons, in memory or not: no more than a block of households, with everybody in them, is held."""
+
+    domain: Domain
+    rows: Any
+    persons: Any
+
+    def parts(self) -> Iterator[Part]:
+        """As many persons as each block of household rows tells of, whatever keys they have."""
+        reading, before = Reading(self.persons), 0
+        for rows in blocks_of(self.rows):
+            size = column_codes(rows[PERSONS], self.domain.attributes[self.domain.index(PERSONS)]) + 1
+            yield Part(before, rows, reading.take(int(size.sum())))
+            before += len(rows)
+
+
+@dataclass(frozen=True)
+class Members(Linked):
     """The rows of other members: their household's columns, then their own."""
-    others = persons.filter(pc.greater(persons[PERSON], 1))
-    home = pc.subtract(others[HOUSEHOLD], 1)
-    schema, flat = tables.records(domain.counted), rows.take(home)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.persons.num_rows - self.rows.num_rows)
+
+    def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        made = (_member_table(self.domain, part) for part in self.parts())
+        return made if columns is None else (table.select(columns) for table in made)
+
+
+@dataclass(frozen=True)
+class Everybody(Linked):
+    """Every person, the reference person included, beside its household's columns."""
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.persons.num_rows)
+
+    def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        made = (_everybody_table(part) for part in self.parts())
+        return made if columns is None else (table.select(columns) for table in made)
+
+
+def member_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
+    """All of them, in memory."""
+    return held(Members(domain, rows, persons))
+
+
+def everybody_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
+    """Everybody, in memory."""
+    return held(Everybody(domain, rows, persons))
+
+
+def _member_table(domain: Domain, part: Part) -> pa.Table:
+    is_other = pc.greater(part.persons[PERSON], 1)
+    others, flat = part.persons.filter(is_other), part.rows.take(part.home.filter(is_other))
+    schema = tables.records(domain.counted)
     columns = [flat[name] for name in domain.names] + [others[name] for name in _person(domain).names]
     plain = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in columns]
     encoded = [
         each.dictionary_encode() if pa.types.is_dictionary(t) else each for each, t in zip(plain, schema.types, strict=True)
     ]
     return pa.Table.from_arrays([each.combine_chunks() for each in encoded], schema=schema)
+
+
+def _everybody_table(part: Part) -> pa.Table:
+    homes, own = part.rows.take(part.home), part.persons.drop_columns([HOUSEHOLD, PERSON])
+    return pa.table({name: table[name] for table in (homes, own) for name in table.column_names})
 
 
 def everybody(domain: Domain) -> Domain:
@@ -100,34 +176,51 @@ def everybody(domain: Domain) -> Domain:
     return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 
-def everybody_table(domain: Domain, rows: pa.Table, persons: pa.Table) -> pa.Table:
-    """Every person, the reference person included, beside its household's columns."""
-    homes, own = rows.take(pc.subtract(persons[HOUSEHOLD], 1)), persons.drop_columns([HOUSEHOLD, PERSON])
-    return pa.table({name: table[name] for table in (homes, own) for name in table.column_names})
+def link_problems(domain: Domain, rows: Any, persons: Any) -> Iterator[str]:
+    """Whatever does not hold between household rows and persons: keys, numbers, reference persons, composition.
+
+    Both may be tables that are not in memory: every problem is told once, whichever blocks have it.
+    """
+    found, seen = dict[str, None](), 0
+    for part in Linked(domain, rows, persons).parts():
+        seen += len(part.persons)
+        found |= dict.fromkeys(_problems(domain, part))
+        if DISAGREEING in found:
+            break
+    yield from [DISAGREEING] if DISAGREEING in found or seen != persons.num_rows else found
 
 
-def link_problems(domain: Domain, rows: pa.Table, persons: pa.Table) -> Iterator[str]:
-    """Whatever does not hold between household rows and persons: keys, numbers, reference persons, composition."""
-    person, codes = _person(domain), codes_of(rows, domain)
-    household, number = persons[HOUSEHOLD].to_numpy(), persons[PERSON].to_numpy()
+def _problems(domain: Domain, part: Part) -> Iterator[str]:
+    person, persons, codes = _person(domain), part.persons, codes_of(part.rows, domain)
+    home, number = part.home.to_numpy(), persons[PERSON].to_numpy()
     size = codes[:, domain.index(PERSONS)] + 1
-    wanted = np.repeat(np.arange(1, len(rows) + 1), size)
+    wanted = np.repeat(np.arange(len(part.rows)), size)
     first = np.cumsum(size) - size
-    if not np.array_equal(household, wanted) or not np.array_equal(number, np.arange(len(wanted)) - first[wanted - 1] + 1):
-        yield "does not have as many persons in every household as its row says, numbered 1, 2, … and in order"
+    if not np.array_equal(home, wanted) or not np.array_equal(number, np.arange(len(wanted)) - first[wanted] + 1):
+        yield DISAGREEING
         return
     reference = persons.take(pa.array(first))
     label = pc.equal(persons[person.reference_name].cast(pa.string()), person.reference_label).fill_null(False)
     if not np.array_equal(np.asarray(label), number == 1):
         yield f"does not have exactly one {person.reference_label} in every household, who is its person 1"
     for name in (name for name in person.names if name != person.reference_name):
-        if not same_values(reference[name], rows[REFERENCE + name]):
+        if not same_values(reference[name], part.rows[REFERENCE + name]):
             yield f"has a reference person whose {name} is not the one of its household's row"
-    yield from _kind_problems(domain, codes, persons)
+    yield from _kind_problems(domain, codes, part)
     own = domain.of_table(person)
     if (own_codes := codes_of(persons, own)).min(initial=0) >= 0:  # other values are told where members are looked at
         for name in not_following(persons, own_codes, own):
             yield f"has a person whose {name} does not follow from its other attributes by the domain's table"
+
+
+def are_households(domain: Domain, rows: Any, households: Any) -> bool:
+    """Whether these are the households of household rows, in order and with keys 1, 2, …; neither need be in memory."""
+    reading, before = Reading(households), 0
+    for block in blocks_of(rows):
+        if not is_same(reading.take(len(block)), households_of(domain, block, before)):
+            return False
+        before += len(block)
+    return bool(households.num_rows == before)
 
 
 def is_same(one: pa.Table, other: pa.Table) -> bool:
@@ -140,12 +233,12 @@ def same_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
     return bool(one.cast(plain).combine_chunks().equals(other.cast(plain).combine_chunks()))
 
 
-def _kind_problems(domain: Domain, codes: np.ndarray, persons: pa.Table) -> Iterator[str]:
+def _kind_problems(domain: Domain, codes: np.ndarray, part: Part) -> Iterator[str]:
     person = _person(domain)
     if not person.listed_kinds:
         return
-    others = persons.filter(pc.greater(persons[PERSON], 1))
-    home = others[HOUSEHOLD].to_numpy() - 1
+    is_other = pc.greater(part.persons[PERSON], 1)
+    others, home = part.persons.filter(is_other), part.home.filter(is_other).to_numpy()
     kinds = others[str(person.kinds)].cast(pa.string()).fill_null("(missing)")
     for kind in person.listed_kinds[:-1]:
         here = np.bincount(home[np.asarray(pc.equal(kinds, kind))], minlength=len(codes))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas.spec.attributes import Attribute, Named, Ranged
 from schemas.spec.domain import Domain
-from schemas.spec.rules import Comparison
+from schemas.spec.rules import Comparison, Conditional
 from schemas.tables import MINUTE
+from steps_engine.domain.rules import concerned
 from steps_engine.domain.values import codes_of_numbers
 
 
@@ -17,11 +20,11 @@ def codes_of(records: pa.Table, domain: Domain) -> np.ndarray:
     """Rows × attributes of category codes, -1 for a value that the domain does not have."""
     codes = np.empty((records.num_rows, len(domain.names)), dtype=np.int64)
     for j, attribute in enumerate(domain.attributes):
-        codes[:, j] = _codes(records[attribute.name], attribute)
+        codes[:, j] = column_codes(records[attribute.name], attribute)
     return codes
 
 
-def _codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
+def column_codes(column: pa.ChunkedArray, attribute: Attribute) -> np.ndarray:
     """Category codes of a published column, -1 for a value that the domain does not have."""
     missing = -1 if attribute.missing_code is None else attribute.missing_code
     if isinstance(attribute, Named):
@@ -70,14 +73,14 @@ def not_following(records: pa.Table, codes: np.ndarray, domain: Domain) -> list[
     return found
 
 
-def disordered(records: pa.Table, codes: np.ndarray, domain: Domain) -> list[Comparison]:
+def disordered(records: pa.Table, codes: np.ndarray, domain: Domain, orders: Sequence[Conditional]) -> list[Comparison]:
     """The comparisons of numbers that some row breaks within a bin, where codes cannot tell."""
     found = []
-    for each in domain.comparisons:
-        of = domain.attributes[each.first], domain.attributes[each.second]
+    for each in orders:
+        of = [domain.attributes[j] for j in each.compared.places]
         if not isinstance(of[0], Named) and not isinstance(of[1], Named):
             first, second = numbers_in(records[of[0].name], of[0]), numbers_in(records[of[1].name], of[1])
-            wrong = first > second if each.relation == "<=" else first != second
-            if (wrong & (codes[:, [each.first, each.second]] < each.present).all(axis=1)).any():
-                found.append(each)
+            wrong = first > second if each.compared.relation == "<=" else first != second
+            if (wrong & concerned(each, lambda j: codes[:, j])).any():
+                found.append(each.compared)
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from schemas.spec.attributes import Ranged
@@ -10,6 +12,7 @@ from schemas.spec.ranged import multiple, reaching
 from schemas.spec.shapes import Above, Weighted
 
 LARGEST = 2.0**53  # whole numbers beyond are not exact
+HALVINGS = 40  # until a part of a bin is known to 10⁻¹²
 GRID = 256  # values of a category that stand for all of them in its moments
 
 
@@ -46,6 +49,23 @@ def values_of_codes(codes: np.ndarray, attribute: Ranged, uniform: np.ndarray | 
     if isinstance(attribute, NumberBase) and attribute.above is not None:
         values = np.where(codes == attribute.present - 1, _beyond(attribute, attribute.above, share), values)
     return values
+
+
+def values_between(codes: np.ndarray, attribute: Ranged, low: np.ndarray, high: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """A value of each code as above, given that it lies between two numbers of its bin; where it has none there, the nearer."""
+    first = _reached(codes, attribute, lambda values: values < low)
+    last = _reached(codes, attribute, lambda values: values <= high)
+    return np.asarray(np.clip(values_of_codes(codes, attribute, first + uniform * (last - first)), low, high))
+
+
+def _reached(codes: np.ndarray, attribute: Ranged, holds: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Up to which part of its bin something holds of values, by halving: they rise with their part."""
+    least, most = np.zeros(len(codes)), np.ones(len(codes))
+    for _ in range(HALVINGS):
+        middle = (least + most) / 2
+        here = holds(values_of_codes(codes, attribute, middle))
+        least, most = np.where(here, middle, least), np.where(here, most, middle)
+    return least
 
 
 def _anywhere(bin_: np.ndarray, attribute: Ranged, share: np.ndarray) -> np.ndarray:

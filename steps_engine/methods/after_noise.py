@@ -6,7 +6,7 @@ and nothing that was not paid for can hide in rows. It is post-processing, whate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from schemas.identity import digest
 from schemas.manifest import SEEDS_1
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from schemas.tables import SYNTHETIC
 from steps_engine.methods.blocks import Block, InBlocks, together
 from steps_engine.methods.protocol import Linking
 from steps_engine.noise import Randomness
@@ -69,14 +70,11 @@ class Drawn:
         records = method.synthesize(self.domain, self.plan, made, number, source)
         return [Block(len(records), lambda: records)]
 
-    def link(self, method: PostProcessing, consistent: pa.Table, rows: pa.Table, number: int) -> dict[str, pa.Table]:
-        """The linked tables of one set, from its household rows; none where there is one table."""
+    def linked(
+        self, method: PostProcessing, consistent: pa.Table, blocks: Sequence[Block], number: int
+    ) -> Iterator[dict[str, pa.Table]]:
+        """The tables of one set, block by block: its records (`synthetic`), and those that are linked to them."""
         if not isinstance(method, Linking):
-            return {}
-        made = {
-            "tree": self.structure,
-            "noisy-counts": self.noisy,
-            "consistent-counts": consistent,
-            f"synthetic-{number}": rows,
-        }
-        return method.link(self.domain, self.plan, made, number, PublicRandomness(self.seed("linked", number)))
+            return ({SYNTHETIC: block.make()} for block in blocks)
+        made = {"tree": self.structure, "noisy-counts": self.noisy, "consistent-counts": consistent}
+        return method.link(self.domain, self.plan, made, number, blocks, PublicRandomness(self.seed("linked", number)))

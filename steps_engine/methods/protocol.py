@@ -7,7 +7,7 @@ know methods through this protocol alone. Only `build` (if the plan elects) and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
+from steps_engine.methods.blocks import Block
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.views import Sketch, View
 from steps_engine.noise import Randomness
@@ -49,8 +50,13 @@ def of_small_margins(two: float, three: float) -> float:
 class Linking(Protocol):
     """A method of linked tables: its sets are household rows, and tables that follow from them."""
 
-    def link(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> dict[str, pa.Table]:
-        """Households and persons of one set, by the names of their tables; `tables` have the set's household rows."""
+    def link(
+        self, domain: Domain, plan: Plan, tables: Tables, number: int, blocks: Sequence[Block], randomness: Randomness
+    ) -> Iterator[dict[str, pa.Table]]:
+        """Of one set, block by block: its household rows (`synthetic`), and what follows from them by the names of its tables.
+
+        Of each block one table or several in order; no more than a block need be held.
+        """
         ...
 
 

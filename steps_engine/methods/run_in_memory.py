@@ -64,9 +64,9 @@ def run_plan(domain: Domain, plan: Plan, counts: Counts, randomness: Randomness,
     drawn = Drawn(domain, plan, structure, noisy)
     tables["consistent-counts"] = drawn.correct(does)
     for i in range(1, plan.sets + 1):
-        rows = tables[f"synthetic-{i}"] = drawn.synthesize(does, tables["consistent-counts"], i)
-        linked = drawn.link(does, tables["consistent-counts"], rows, i)
-        tables |= {f"{name}-{i}": table for name, table in linked.items()}
+        blocks = drawn.blocks(does, tables["consistent-counts"], i)
+        made = list(drawn.linked(does, tables["consistent-counts"], blocks, i))
+        tables |= {f"{name}-{i}": pa.concat_tables(each[name] for each in made) for name in made[0]}
     return Synthetic(domain, does, plan, tables)
 
 

@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from schemas.manifest import Manifest
 from schemas.plan import AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
 from schemas.spec.domain import Domain
 from schemas.tables import PERSON
 from steps_engine.analyses.results import results_of
-from steps_engine.domain.blocks import held
-from steps_engine.domain.linked_records import everybody_table
+from steps_engine.domain.linked_records import Everybody
 from tasks.publishing import bundle
 from tasks.tables_on_disk import Stored
 
@@ -27,10 +24,10 @@ def analyses_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]
     if not plan.analyses:
         return ()
     sets = [_opened(tables[f"synthetic-{i}"]) for i in range(1, plan.sets + 1)]
-    persons = list[pa.Table]()
+    persons = list[Everybody]()
     if any(each.rows_of is not None for each in plan.analyses):
         of_sets = (_opened(tables[f"{PERSON}-{i}"]) for i in range(1, plan.sets + 1))
-        persons = [everybody_table(domain, held(rows), held(each)) for rows, each in zip(sets, of_sets, strict=True)]
+        persons = [Everybody(domain, rows, each) for rows, each in zip(sets, of_sets, strict=True)]
     return results_of(plan, domain, sets, persons)
 
 

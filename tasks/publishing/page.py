@@ -37,13 +37,14 @@ MOST_PAIRS = 12  # that are listed below the matrix
 
 def view_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]) -> View:
     """What is shown of a release, from its public tables; sets that lie in files are read in blocks."""
-    return method_of(plan).view(domain, plan, {stage: _opened(stage, content) for stage, content in tables.items()})
+    method = method_of(plan)
+    own = method.schemas(plan)
+    return method.view(domain, plan, {stage: _opened(content, stage not in own) for stage, content in tables.items()})
 
 
-def _opened(stage: str, content: bundle.Content) -> Any:
-    if stage.startswith("synthetic-") and isinstance(content, Path):
-        return Stored(content)
-    return bundle.read_table(content)
+def _opened(content: bundle.Content, grows: bool) -> Any:
+    """What grows with the rows stays in its file."""
+    return Stored(content) if grows and isinstance(content, Path) else bundle.read_table(content)
 
 
 def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> bytes:

@@ -7,7 +7,7 @@ with an error, whose text is ours and names nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,17 +23,20 @@ from schemas.spec.attributes import Named
 from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
 from schemas.spec.linked import HouseholdTable, PersonTable, Tables
+from schemas.tables import code_type
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.linked import joined
 from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows
-from tasks.reading.locked_down import literal
-from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, short_lived
+from tasks.reading.locked_down import literal, memory_for
+from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks, short_lived
 from tasks.reading.values_sql import as_text
 from tasks.stores.files import disk_faults
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
 _REFUSED = "error('a household or a person stands twice or alone, or has more members than the domain says')"
+_NARROW = {pa.uint8(): "UTINYINT", pa.uint16(): "USMALLINT", pa.int32(): "INTEGER"}
 Sources = tuple[str | DatabaseSource, ...]
 
 
@@ -49,33 +52,67 @@ class Link:
 
 def count_linked(sources: Sources, domain: Domain, scratch: Path) -> Counts:
     """Household rows and members' rows, within all bounds; DuckDB spills into `scratch`, which must be confidential."""
+    return Counts.from_table(domain, pa.concat_tables(counted_linked(sources, domain, scratch)))
+
+
+def counted_linked(sources: Sources, domain: Domain, scratch: Path) -> Iterator[pa.Table]:
+    """The same as a table, block by block: however many cells there are, DuckDB's bound and one block are held."""
     try:
         with coded(sources, domain, scratch) as connection:
-            counts = counts_of(connection, domain)
+            for households, members in counts_of(connection, domain):
+                if any(rule_breaks([(households, members)], domain)):
+                    raise DataInvalid(UNFIT)
+                yield joined(domain, households, members).to_table(domain)
+            return
     except ReadingFailed:
-        counts = None  # raised below: neither cause nor context
-    if counts is None or any(rule_breaks(counts, domain)):
-        raise DataInvalid(UNFIT)
-    return joined(domain, *counts)
+        pass  # raised below: neither cause nor context
+    raise DataInvalid(UNFIT)
 
 
-def counts_of(connection: duckdb.DuckDBPyConnection, domain: Domain) -> tuple[Counts, Counts]:
-    """Distinct rows of codes with their number, of households and of other members, by one query each."""
+def counts_of(connection: duckdb.DuckDBPyConnection, domain: Domain) -> Iterator[tuple[Counts, Counts]]:
+    """Distinct rows of codes with their number, of households and of other members: in the order of their codes, block by
+    block, and at least one.
+    """
     assert domain.tables is not None
     query(connection, f"CREATE TEMP TABLE homes AS {_homes(domain.tables)}")  # whole, whatever is asked of it later
-    counts = []
-    for sql, flat in ((household_rows(domain), domain), (member_rows(domain), domain.counted)):
-        table = query(connection, f"SELECT *, count(*) AS n FROM ({sql}) GROUP BY ALL")
-        codes = no_codes(table.num_rows, flat.sizes)
-        for j, column in enumerate(table.columns[:-1]):
-            codes[:, j] = np.asarray(column)
-        counts.append(Counts(codes, table["n"].to_numpy().astype(np.int64)))
-    return counts[0], counts[1]
+    some = False
+    for block in query_in_blocks(connection, _cells(domain), BLOCK):
+        yield _apart(block, domain)
+        some = True
+    if not some:
+        yield _apart(query(connection, f"{_cells(domain)} LIMIT 0"), domain)
 
 
-def rule_breaks(counts: tuple[Counts, Counts], domain: Domain) -> Iterator[int]:
+def _apart(block: pa.Table, domain: Domain) -> tuple[Counts, Counts]:
+    """Household rows, and rows of other members: told apart by the query, whatever codes they have."""
+    alone, found = np.asarray(block["alone"].combine_chunks()), []
+    for kept, flat in ((alone, domain), (~alone, domain.counted)):
+        codes = no_codes(int(kept.sum()), flat.sizes)
+        for j, column in enumerate(block.columns[: len(flat.sizes)]):
+            codes[:, j] = np.asarray(column)[kept]
+        found.append(Counts(codes, block["n"].to_numpy()[kept]))
+    return found[0], found[1]
+
+
+def _cells(domain: Domain) -> str:
+    """Both kinds of rows with their number, in the order in which they are kept: of a household's row members are nobody."""
+    sizes, first = domain.counted.sizes, len(domain.sizes)
+    places = range(len(sizes))
+    own = ", ".join(f"k{j}" for j in places[:first])
+    everything = ", ".join(f"k{j}" for j in places)
+    nobody = ", ".join(f"{sizes[j]} AS k{j}" for j in places[first:])
+    narrow = ", ".join(f"k{j}::{_NARROW[code_type(sizes[j])]} AS k{j}" for j in places)
+    households = f"SELECT {own}, {nobody}, count(*) AS n, true AS alone FROM ({household_rows(domain)}) GROUP BY {own}"
+    members = f"SELECT {everything}, count(*) AS n, false AS alone FROM ({member_rows(domain)}) GROUP BY {everything}"
+    return f"SELECT {narrow}, n, alone FROM ({households} UNION ALL {members}) ORDER BY {everything}"
+
+
+def rule_breaks(counts: Iterable[tuple[Counts, Counts]], domain: Domain) -> list[int]:
     """Of every rule of both flat tables how many rows break it; the last two: rows with a code that is no category."""
-    households, members = counts
+    return [sum(rows) for rows in zip(*(_breaks(*each, domain) for each in counts), strict=True)]
+
+
+def _breaks(households: Counts, members: Counts, domain: Domain) -> Iterator[int]:
     for zero in domain.zeros:
         yield int(households.count[breaking(zero, households.codes)].sum())
     for zero in domain.counted.zeros[len(domain.zeros) :]:
@@ -95,7 +132,7 @@ def coded(sources: Sources, domain: Domain, scratch: Path) -> Iterator[duckdb.Du
         for path, table, letter in zip(sources, both, "hp", strict=True):
             files.append(folder / f"{letter}.parquet")
             _write(open_table(path, table, domain), table, domain.of_table(table), letter, files[-1], scratch)
-        with connect(Source(tuple(map(str, files)), "parquet", ()), scratch) as connection:
+        with connect(Source(tuple(map(str, files)), "parquet", ()), scratch, memory_for(domain.counted)) as connection:
             for name, file in zip(("households", "persons"), files, strict=True):
                 query(connection, f"CREATE TEMP VIEW {name} AS SELECT * FROM read_parquet({literal(str(file))})")
             yield connection
@@ -121,9 +158,11 @@ def _write(source: Source, table: HouseholdTable | PersonTable, domain: Domain, 
     with connect(source, scratch) as connection:
         for statement in category_types(domain):
             query(connection, statement)
-        rows = query(connection, f"SELECT {keys}, {codes} FROM {coded_rows(keyed_rows(source, domain), source, domain)}")
-    with disk_faults(file):
-        pq.write_table(rows, file, compression="zstd")
+        sql = f"SELECT {keys}, {codes} FROM {coded_rows(keyed_rows(source, domain), source, domain)}"
+        schema = query(connection, f"{sql} LIMIT 0").schema
+        with disk_faults(file), pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for block in query_in_blocks(connection, sql, BLOCK):
+                writer.write_table(block)
 
 
 def _key(column: str, source: Source) -> str:

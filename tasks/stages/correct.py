@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.manifest import seeds_for
 from schemas.spec.release import Release
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.registry import method_of
@@ -17,7 +18,7 @@ def correct(
 ) -> ConsistentReference:
     """Estimates with error bars, and for a tree the whole numbers behind each set's rows; or find them."""
     store = Store(home)
-    settle_seeds(store, release.name)
+    settle_seeds(store, release.name, seeds_for(release.domain))
     if found := store.find(release.name, "consistent-counts", drawn=False):
         return ConsistentReference(found)
     planned = load_plan(store, plan)

@@ -15,7 +15,7 @@ from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.domain.counting import Counts
 from tasks.reading.counting import counted
-from tasks.reading.linked import count_linked
+from tasks.reading.linked import counted_linked
 from tasks.reading.partial_counts import add_up
 from tasks.stages.references import CellsReference
 from tasks.stores.artifacts import Store
@@ -28,8 +28,7 @@ def discretize(home: Home, release: Release) -> CellsReference:
     """Count the records' cells and keep them, confidential, until the release is evaluated."""
     scratch = private_folder(home.confidential / release.name)
     if release.domain.tables is not None:
-        counts = count_linked(release.sources, release.domain, scratch)
-        return _keep(home, release, iter([counts.to_table(release.domain)]))
+        return _keep(home, release, counted_linked(release.sources, release.domain, scratch))
     return _keep(home, release, counted(release.source, release.domain, scratch, secret_key(home, "excess")))
 
 

@@ -16,7 +16,7 @@ from schemas.spec.release import EvaluationSpec, Release
 from steps_engine.domain.blocks import Blocks, blocks_of
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.linked import parted
-from steps_engine.domain.linked_records import member_table
+from steps_engine.domain.linked_records import Members
 from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.classifiers import resolve
 from steps_engine.evaluation.coded import Coded, coded, some_of, taken_of
@@ -64,11 +64,11 @@ def _compared_linked(
     store: Store, release: Release, counts: Counts, sets: Sequence[SetReference], beside: Path
 ) -> tuple[str, pa.Table]:
     """Household rows; and on a page beside theirs the other members with their household's columns."""
-    domain, records = release.domain, [store.read(each) for each in sets]
+    domain, records = release.domain, [store.open(each) for each in sets]
     households, members = parted(domain, counts)
     page, table = _compared_in(domain, households, records, release)
-    persons = [store.read(_person_table(store, release, number)) for number in range(1, len(sets) + 1)]
-    flat = [member_table(domain, *each) for each in zip(records, persons, strict=True)]
+    persons = [store.open(_person_table(store, release, number)) for number in range(1, len(sets) + 1)]
+    flat = [Members(domain, *each) for each in zip(records, persons, strict=True)]
     of_members, figures = _compared_in(domain.counted, members, flat, release)
     _write_page(beside, of_members)
     return page, pa.concat_tables([table, _of_members(figures)])

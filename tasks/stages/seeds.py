@@ -13,13 +13,13 @@ from tasks.stores.artifacts import Store
 STAGE = "seeds"
 
 
-def settle_seeds(store: Store, release: str) -> Seeds | None:
-    """The rule that was sealed; none where an earlier version made counts without one; otherwise this version's, sealed now.
+def settle_seeds(store: Store, release: str, rule: Seeds = SEEDS_1) -> Seeds | None:
+    """The rule that was sealed; none where an earlier version made counts without one; otherwise this one, sealed now.
 
-    A rule whose file is lost is written again: there is only this one.
+    A rule whose file is lost is written again: it follows from the domain.
     """
     if store.find(release, STAGE, drawn=False) is None and _may_be_settled(store, release):
-        store.write(release, STAGE, pa.table({"seeds": [SEEDS_1]}), tables.SEEDS, "public", drawn=False)
+        store.write(release, STAGE, pa.table({"seeds": [rule]}), tables.SEEDS, "public", drawn=False)
     return seeds_of(store, release)
 
 

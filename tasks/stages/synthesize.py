@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from schemas.errors import EvidenceBroken
 from schemas.spec.release import Release
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.methods.after_noise import Drawn
-from steps_engine.methods.blocks import Block, together
+from steps_engine.methods.blocks import Block
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks import progress
@@ -25,10 +25,11 @@ from tasks.stages.plan import load_plan
 from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, SetReference, StructureReference
 from tasks.stages.seeds import seeds_of
 from tasks.stores.artifacts import Store
-from tasks.stores.files import keep, private_folder, temporary
+from tasks.stores.files import disk_faults, keep, private_folder, temporary
 from tasks.stores.home import Home
-from tasks.tables_on_disk import write_blocks
+from tasks.tables_on_disk import write_blocks, writing
 
+Ready = Callable[[str], Iterator[pa.Table]]  # the blocks of one of a set's tables
 MOST_PARTS = 32  # of a set, each made by one worker
 
 
@@ -64,7 +65,7 @@ def synthesize_set(
         return found
     blocks = _blocks(store, release, plan, tree, noisy, consistent, number)
     if release.domain.tables is not None:
-        blocks = [_linked(store, release, plan, tree, noisy, consistent, together(blocks), number)]
+        return _linked(store, release, plan, tree, noisy, consistent, blocks, number)
     made = progress.told(((block.make, block.rows) for block in blocks), sum(block.rows for block in blocks))
     return _keep(store, release, number, made)
 
@@ -176,15 +177,50 @@ def _linked(
     tree: StructureReference,
     noisy: NoisyReference,
     consistent: ConsistentReference,
-    rows: pa.Table,
+    blocks: Sequence[Block],
     number: int,
-) -> Block:
+) -> SetReference:
     """Household rows, once the households and persons that follow from them are kept."""
-    planned, schemas = load_plan(store, plan), tables.linked(release.domain)
-    drawn, rows = Drawn(release.domain, planned, store.read(tree), store.read(noisy)), rows.cast(tables.records(release.domain))
-    for kind, table in drawn.link(method_of(planned), store.read(consistent), rows, number).items():
-        store.write(release.name, f"{kind}-{number}", table, schemas[kind], "public", drawn=False)
-    return Block(len(rows), lambda: rows)
+    planned = load_plan(store, plan)
+    drawn = Drawn(release.domain, planned, store.read(tree), store.read(noisy))
+    with _listened(blocks) as heard:
+        made = drawn.linked(method_of(planned), store.read(consistent), heard, number)
+        return _keep_all(store, release, number, made, len(blocks) > 1)
+
+
+def _keep_all(store: Store, release: Release, number: int, made: Iterator[dict[str, pa.Table]], several: bool) -> SetReference:
+    """The tables of a set, which are made side by side and kept one after the other: several blocks wait in files."""
+    schemas = tables.linked(release.domain)
+    with _waiting(store.home, release, made) if several else nullcontext(_only(made)) as ready:
+        for kind, schema in schemas.items():
+            store.write(release.name, f"{kind}-{number}", ready(kind), schema, "public", drawn=False)
+        return _keep(store, release, number, ready(tables.SYNTHETIC))
+
+
+def _only(made: Iterator[dict[str, pa.Table]]) -> Ready:
+    [whole] = made
+    return lambda kind: iter([whole[kind]])
+
+
+@contextmanager
+def _waiting(home: Home, release: Release, made: Iterator[dict[str, pa.Table]]) -> Iterator[Ready]:
+    schemas = {**tables.linked(release.domain), tables.SYNTHETIC: tables.records(release.domain)}
+    with short_lived(private_folder(home.staging / release.name), "parts") as folder, disk_faults(folder):
+        with ExitStack() as opened:
+            files = {kind: opened.enter_context((folder / kind).open("wb")) for kind in schemas}
+            write = {kind: opened.enter_context(writing(files[kind], schema, kind)) for kind, schema in schemas.items()}
+            for some in made:
+                for kind, table in some.items():
+                    write[kind](table)
+        yield lambda kind: _in_turn([str(folder / kind)])
+
+
+@contextmanager
+def _listened(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """The same blocks; whoever makes them in order is heard of."""
+    made = progress.told(((block.make, block.rows) for block in blocks), sum(block.rows for block in blocks))
+    yield [Block(block.rows, partial(next, made)) for block in blocks]
+    next(made, None)  # the last one is done
 
 
 def linked_tables(home: Home, release: Release, plan: PlanReference) -> tuple[SetReference, ...]:

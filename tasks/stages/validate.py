@@ -161,7 +161,7 @@ def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
         rows = broken(connection, domain)
         outcomes += [_between(each.column, each.words, rows[each.name]) for each in links(domain)]
         if not any(rows.values()):
-            found, flat = list(rule_breaks(counts_of(connection, domain), domain)), domain.counted
+            found, flat = rule_breaks(counts_of(connection, domain), domain), domain.counted
             for number, (rule, breaking) in enumerate(zip(flat.rules, found, strict=False), 1):
                 outcomes.append(_between(of_rule(flat, number), f"within a household: {rule.words}", breaking))
     return profiles[0], outcomes

@@ -12,8 +12,6 @@ from math import isclose, prod
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from schemas import tables
 from schemas.plan import Analysis, Plan
 from schemas.results import AnalysisResult
@@ -22,12 +20,12 @@ from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import name_of
 from steps_engine.analyses.results import results_of
 from steps_engine.domain.cells import Space
-from steps_engine.domain.linked_records import everybody_table
+from steps_engine.domain.linked_records import Everybody
 from steps_engine.domain.places import with_levels
 from steps_engine.domain.settled import is_settled
 from steps_engine.methods.checked import Findings
 from tasks.publishing import bundle
-from tasks.verify.files import open_table, read_table
+from tasks.verify.files import open_table
 
 MOST_ANALYSES = 100
 MOST_CELLS = 10_000  # of a table that is measured for an analysis
@@ -126,10 +124,10 @@ def _is_counted_by_place(others: Sequence[str], levels: frozenset[str], plan: Pl
 def _published_problems(
     said: tuple[AnalysisResult, ...], plan: Plan, domain: Domain, files: Sequence[Sequence[Path]]
 ) -> Iterator[str]:
-    sets, persons = [open_table(path, tables.records(domain)) for path in files[0]], list[pa.Table]()
+    sets, persons = [open_table(path, tables.records(domain)) for path in files[0]], list[Everybody]()
     if any(each.rows_of is not None for each in plan.analyses):
-        of_sets = (read_table(path, tables.persons(domain)) for path in files[1])
-        persons = [everybody_table(domain, rows.read(), each) for rows, each in zip(sets, of_sets, strict=True)]
+        of_sets = (open_table(path, tables.persons(domain)) for path in files[1])
+        persons = [Everybody(domain, rows, each) for rows, each in zip(sets, of_sets, strict=True)]
     yield from result_problems(said, plan, domain, sets, persons)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from schemas.manifest import SEEDS_1, SEEDS_2, seeds_for
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.inference.noise_test import NoiseTest
@@ -28,6 +29,10 @@ from tasks.verify.tables import check_set, check_tables
 from tasks.verify.waves import overlap_problems
 
 T = TypeVar("T")
+BY_BINS = (
+    f"an earlier rule made these rows ({SEEDS_1}): comparisons within a household hold bin by bin, not value by value as by "
+    f"{SEEDS_2}"
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ class Recomputed:
     otherwise: tuple[str, ...] = ()
 
 
+def is_by_values(manifest: bundle.AnyManifest, domain: Domain) -> bool:
+    """Whether every comparison holds value by value: by rules before, those within a household that bins leave open did not."""
+    return seeds_for(domain) == SEEDS_1 or getattr(manifest, "seeds", None) == SEEDS_2
+
+
 Again = Callable[[Mapping[str, Path], bundle.AnyManifest, Plan, Domain, Findings], Recomputed]
 
 
@@ -116,7 +126,8 @@ def examine(folder: Path | str, key: Path | None = None, again: Again | None = N
         return Verdict((*_problems(found), *notes))
     sound = found.attempt(".", sound_files, files, manifest, found) or {}
     found.collect(STATEMENT, statement_problems, files, manifest, raw)
-    content = _check_content(sound, manifest, found, again)
+    content, more = _check_content(sound, manifest, found, again)
+    notes += [Problem(bundle.MANIFEST, text, note=True) for text in more]
     notes += [Problem(bundle.SIGNATURE, NOT_ESTABLISHED, note=True)] if pem is None else []
     told = found.attempt(bundle.MANIFEST, Told.of, manifest, content_of(files, bundle.PUBLIC_KEY))
     return Verdict((*_problems(found), *notes), told, *content)
@@ -128,34 +139,36 @@ def _problems(found: Findings) -> tuple[Problem, ...]:
 
 def _check_content(
     files: Mapping[str, Path], manifest: bundle.AnyManifest, found: Findings, again: Again | None
-) -> tuple[NoiseTest | None, Recomputed | None]:
-    """What the signed files say, as far as they are there."""
+) -> tuple[tuple[NoiseTest | None, Recomputed | None], list[str]]:
+    """What the signed files say, as far as they are there; and what is worth knowing of them."""
     form = bundle.form_of(manifest)
     plan = _read(files, bundle.PLAN, lambda content: bundle.read_plan(content, form), found)
     domain = _read(files, bundle.DOMAIN, lambda content: bundle.read_domain(content, form), found)
     if plan is None:
-        return None, None
+        return (None, None), []
     found.collect(bundle.MANIFEST, accounts.manifest_problems, manifest, plan)
     found.collect(bundle.MANIFEST, accounts.ledger_problems, manifest.ledger, manifest, plan)
     _read(files, bundle.SBOM, lambda content: must_agree(bundle.canonical_json(content), manifest.code), found)
-    checked, recomputed = None, None
+    checked, recomputed, notes = None, None, list[str]()
     if domain is not None:
+        by_values = is_by_values(manifest, domain)
+        notes += [] if by_values else [BY_BINS]
         found.collect(bundle.DOMAIN, accounts.domain_problems, plan, domain)
         found.collect(bundle.DOMAIN, overlap_problems, manifest.ledger.charge, domain)
         if plan.sets == manifest.composition.sets:
-            checked = _check_tables(files, domain, plan, found)
+            checked = _check_tables(files, domain, plan, found, by_values)
             found.attempt(bundle.PLAN, check_analyses, files, manifest, plan, domain, found)
             recomputed = again(files, manifest, plan, domain, found) if again is not None else None
     found.collect(bundle.PLAN, accounts.plan_problems, plan, checked.ends if checked is not None else None)
-    return (checked.noise if checked is not None else None), recomputed
+    return (checked.noise if checked is not None else None, recomputed), notes
 
 
-def _check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: Findings) -> Checked | None:
+def _check_tables(files: Mapping[str, Path], domain: Domain, plan: Plan, found: Findings, by_values: bool) -> Checked | None:
     """The method's tables, and every set that was made from them."""
     checked = found.attempt(bundle.PLAN, check_tables, files, domain, plan, found)
     if checked is not None:
         for number in range(1, plan.sets + 1):
-            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked, found)
+            found.attempt(f"synthetic-{number}.parquet", check_set, files, number, domain, checked, found, by_values)
     return checked
 
 

@@ -7,7 +7,7 @@ run, as they ran for the publisher, on the seeds that follow from what was drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from schemas import tables
 from schemas.manifest import Manifest
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.blocks import Reading
 from steps_engine.methods.after_noise import Drawn
-from steps_engine.methods.blocks import Block, together
+from steps_engine.methods.blocks import Block
 from steps_engine.methods.checked import Findings
 from steps_engine.methods.pairs.again import choice_problems
 from steps_engine.methods.protocol import Method
@@ -31,10 +32,11 @@ from tasks.publishing import bundle
 from tasks.publishing.code import version_facts
 from tasks.publishing.telling import told
 from tasks.tables_on_disk import Stored
-from tasks.verify.bundle import Recomputed, Verdict, examine
+from tasks.verify.bundle import BY_BINS, Recomputed, Verdict, examine, is_by_values
 from tasks.verify.files import open_table, read_table
 
 NO_SEEDS = "cannot be recomputed: rows were drawn without seeds that follow from what is published, as versions before did"
+EARLIER = f"cannot be recomputed: {BY_BINS}. The version that made the bundle can"
 CLOSE = 1e-9  # of estimates, relative to their error: machines round differently
 DRAWN, CONSISTENT = ("tree", "noisy-counts"), "consistent-counts"
 
@@ -50,12 +52,14 @@ def recompute(
     """Of consistent counts and every set, whether they follow; analyses follow from the sets, as the plain check says."""
     if getattr(manifest, "seeds", None) is None:
         return Recomputed({}, NO_SEEDS)
+    if not is_by_values(manifest, domain):
+        return Recomputed({}, EARLIER)
     method, same = method_of(plan), dict[str, bool]()
     schemas, sets = method.schemas(plan), [f"synthetic-{i}" for i in range(1, plan.sets + 1)]
     given = {stage: _given(files, stage, schema, found, read_table) for stage, schema in schemas.items()}
     given |= {stage: _given(files, stage, tables.records(domain), found, open_table) for stage in sets}
     linked = {f"{kind}-{i}": each for kind, each in tables.linked(domain).items() for i in range(1, plan.sets + 1)}
-    given |= {stage: _given(files, stage, schema, found, read_table) for stage, schema in linked.items()}
+    given |= {stage: _given(files, stage, schema, found, open_table) for stage, schema in linked.items()}
     if any(given[stage] is None for stage in DRAWN):
         return Recomputed({}, "cannot be recomputed: the noisy counts or the tree are missing or broken")
     if any(draw.of == "again" for draw in plan.draws):
@@ -69,10 +73,12 @@ def recompute(
         name = _file(stage)
         there = consistent is not None and given[stage] is not None
         blocks = found.attempt(name, drawn.blocks, method, consistent, number) if there else None
-        same[name] = blocks is not None and found.collect(name, set_differences, given[stage], blocks, tables.records(domain))
         if linked:
-            rows = together(blocks).cast(tables.records(domain)) if blocks is not None else None
-            same |= _linked(drawn, method, consistent, rows, given, number, found)
+            same |= _linked(drawn, method, consistent, blocks, given, number, found)
+        else:
+            same[name] = blocks is not None and found.collect(
+                name, set_differences, given[stage], blocks, tables.records(domain)
+            )
     if isinstance(manifest, Manifest) and all(same.values()):  # what tells of other tables tells something else
         view = found.attempt(bundle.PAGE, method.view, domain, plan, given)
         if view is not None:
@@ -81,19 +87,33 @@ def recompute(
 
 
 def _linked(
-    drawn: Drawn, method: Method, consistent: Any, rows: pa.Table | None, given: Mapping[str, Any], number: int, found: Findings
+    drawn: Drawn,
+    method: Method,
+    consistent: Any,
+    blocks: Sequence[Block] | None,
+    given: Mapping[str, Any],
+    number: int,
+    found: Findings,
 ) -> dict[str, bool]:
-    """Whether the linked tables of one set follow from its household rows as they were made again."""
-    schemas, same = tables.linked(drawn.domain), dict[str, bool]()
-    again = None
-    if rows is not None:
-        again = found.attempt(_file(f"{tables.PERSON}-{number}"), drawn.link, method, consistent, rows, number)
-    for kind, schema in schemas.items():
-        name, published = _file(f"{kind}-{number}"), given[f"{kind}-{number}"]
-        same[name] = False
-        if again is not None and published is not None:
-            same[name] = found.collect(name, differences, published, again[kind].cast(schema))
+    """Whether household rows, households and persons of one set follow: they are made again, and read, side by side."""
+    schemas = {tables.SYNTHETIC: tables.records(drawn.domain), **tables.linked(drawn.domain)}
+    seen = {kind: Beside(given[f"{kind}-{number}"], schema) for kind, schema in schemas.items() if given[f"{kind}-{number}"]}
+    whole = None
+    if blocks is not None:
+        person = _file(f"{tables.PERSON}-{number}")
+        whole = found.attempt(person, _look_at_all, seen, drawn.linked(method, consistent, blocks, number))
+    same = {_file(f"{kind}-{number}"): False for kind in schemas}
+    for kind, beside in seen.items() if whole is not None else ():
+        name = _file(f"{kind}-{number}")
+        same[name] = found.collect(name, beside.problems)
     return same
+
+
+def _look_at_all(seen: Mapping[str, Beside], made: Iterator[dict[str, pa.Table]]) -> bool:
+    for some in made:
+        for kind, beside in seen.items():
+            beside.look_at(some[kind])
+    return True
 
 
 def _retold(
@@ -139,46 +159,50 @@ def _given(files: Mapping[str, Path], stage: str, schema: pa.Schema, found: Find
 
 def differences(published: pa.Table, again: pa.Table) -> Iterator[str]:
     """Where a table is not the one that follows from what was drawn: how many rows differ, and the first."""
-    return _told(len(published), len(again), [(published, again)])
+    beside = Beside(published, again.schema)
+    beside.look_at(again)
+    return beside.problems()
 
 
 def set_differences(published: Stored, blocks: Sequence[Block], schema: pa.Schema) -> Iterator[str]:
     """The same of a set, neither of which is held: rows are made again block by block as the file is read."""
-    made = (block.make().cast(schema) for block in blocks)
-    return _told(published.num_rows, sum(block.rows for block in blocks), side_by_side(published.blocks(), made))
+    beside = Beside(published, schema)
+    if published.num_rows == (expected := sum(block.rows for block in blocks)):
+        for block in blocks:
+            beside.look_at(block.make())
+    else:
+        beside.seen = expected
+    return beside.problems()
 
 
-def side_by_side(first: Iterator[pa.Table], second: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Rows of both in order, as many of each at a time."""
-    empty = pa.table({})
-    a, b = next(first, empty), next(second, empty)
-    while len(a) and len(b):
-        rows = min(len(a), len(b))
-        yield a.slice(0, rows), b.slice(0, rows)
-        a = a.slice(rows) if rows < len(a) else next(first, empty)
-        b = b.slice(rows) if rows < len(b) else next(second, empty)
+class Beside:
+    """A published table, read as far as it is made again."""
 
+    def __init__(self, published: Any, schema: pa.Schema) -> None:
+        self.rows, self.schema, self.reading = published.num_rows, schema, Reading(published)
+        self.seen, self.differing, self.first, self.columns = 0, 0, 0, dict[str, None]()
 
-def _told(here: int, expected: int, parts: Iterable[tuple[pa.Table, pa.Table]]) -> Iterator[str]:
-    if here != expected:
-        yield f"has {here:,} rows; from the noisy counts follow {expected:,}"
-        return
-    rows, first, seen, columns = 0, 0, 0, dict[str, None]()
-    for published, again in parts:
-        differ = np.zeros(len(again), dtype=bool)
+    def look_at(self, again: pa.Table) -> None:
+        """At the next rows."""
+        again, published = again.cast(self.schema), self.reading.take(len(again))
+        differ = np.zeros(len(published), dtype=bool)
         for name in again.column_names:
-            wrong = ~_equal(published[name], again[name])
+            wrong = ~_equal(published[name], again[name].slice(0, len(published)))
             if wrong.any():
-                columns[name] = None
+                self.columns[name] = None
                 differ |= wrong
-        if not rows and differ.any():
-            first = seen + int(differ.argmax()) + 1
-        rows, seen = rows + int(differ.sum()), seen + len(again)
-    if rows:
-        yield (
-            f"is not what follows from the noisy counts: {rows:,} of {seen:,} rows differ, the first is row {first:,} "
-            f"({', '.join([*columns][:3])})"
-        )
+        if not self.differing and differ.any():
+            self.first = self.seen + int(differ.argmax()) + 1
+        self.seen, self.differing = self.seen + len(again), self.differing + int(differ.sum())
+
+    def problems(self) -> Iterator[str]:
+        if self.rows != self.seen:
+            yield f"has {self.rows:,} rows; from the noisy counts follow {self.seen:,}"
+        elif self.differing:
+            yield (
+                f"is not what follows from the noisy counts: {self.differing:,} of {self.seen:,} rows differ, the first is row "
+                f"{self.first:,} ({', '.join([*self.columns][:3])})"
+            )
 
 
 def _equal(published: pa.ChunkedArray, again: pa.ChunkedArray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,10 @@ from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.linked import parted
+from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.households import check, view
-from steps_engine.methods.households.parts import parts_of, tagged, together
+from steps_engine.methods.households.parts import both, parts_of, tagged
 from steps_engine.methods.households.plan import candidate, outline
 from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.households.synthesize import Members, plausible, published
@@ -50,27 +51,32 @@ class HouseholdsMethod:
     def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
         assert counts is not None  # its margins are drawn with the structure
         parts = zip(parts_of(domain, plan), parted(domain, counts), strict=True)
-        return together(*(PAIRS.build(part.domain, part.plan, own, randomness) for part, own in parts))
+        return both(*(PAIRS.build(part.domain, part.plan, own, randomness) for part, own in parts))
 
     def sanitize(self, domain: Domain, plan: Plan, counts: Counts, structure: pa.Table, randomness: Randomness) -> pa.Table:
         parts = zip(parts_of(domain, plan), parted(domain, counts), strict=True)
-        return together(*(PAIRS.sanitize(part.domain, part.plan, own, part.own(structure), randomness) for part, own in parts))
+        return both(*(PAIRS.sanitize(part.domain, part.plan, own, part.own(structure), randomness) for part, own in parts))
 
     def correct(self, domain: Domain, plan: Plan, structure: pa.Table, noisy: pa.Table, randomness: Randomness) -> pa.Table:
         parts = parts_of(domain, plan)
-        return together(
+        return both(
             *(PAIRS.correct(part.domain, part.plan, part.own(structure), part.own(noisy), randomness) for part in parts)
         )
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
         """Household rows; `link` makes the linked tables of them."""
-        household, _ = parts_of(domain, plan)
-        return PAIRS.synthesize(domain, household.plan, household.of(tables), which_set, randomness)
+        return together(self.blocks(domain, plan, tables, which_set, randomness))
 
-    def link(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> dict[str, pa.Table]:
-        """Households and persons of one set, with their keys."""
+    def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
+        household, _ = parts_of(domain, plan)
+        return PAIRS.blocks(domain, household.plan, household.of(tables), which_set, randomness)
+
+    def link(
+        self, domain: Domain, plan: Plan, tables: Tables, number: int, blocks: Sequence[Block], randomness: Randomness
+    ) -> Iterator[dict[str, pa.Table]]:
+        """Households and persons of one set, with their keys, beside each block of its household rows."""
         _, person = parts_of(domain, plan)
-        return published(domain, person, tables, number, randomness).link(tables[f"synthetic-{number}"], 0, randomness)
+        return published(domain, person, tables, number, randomness).linked(blocks, randomness)
 
     def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
         """Of household rows, as pairs are sampled."""

@@ -68,14 +68,14 @@ def marked(draw: Draw) -> Draw:
     return draw.model_copy(update={"rows_of": PERSON, "name": f"{PERSON}: {draw.name}", "tree": f"{PERSON}: {draw.tree}"})
 
 
-def together(household: pa.Table, person: pa.Table) -> pa.Table:
+def both(household: pa.Table, person: pa.Table) -> pa.Table:
     """Both parts of a public table."""
     schema = tagged(household.schema)
-    both = [
+    parts = [
         pa.Table.from_arrays([pa.array([name] * len(table), pa.string()), *table.columns], schema=schema)
         for name, table in ((HOUSEHOLD, household), (PERSON, person))
     ]
-    return pa.concat_tables(both).combine_chunks()
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def tagged(schema: pa.Schema) -> pa.Schema:

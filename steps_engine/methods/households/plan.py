@@ -17,11 +17,12 @@ from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import questions_of
+from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec
-from steps_engine.methods.households.synthesize import candidates_of
+from steps_engine.methods.households.synthesize import AT_A_TIME, candidates_of
 from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
 from steps_engine.methods.pairs.plan import BYTES_PER_VALUE
 from steps_engine.methods.pairs.plan import outline as outline_pairs
@@ -59,8 +60,9 @@ def outline(release: Release, allowance: Allowance) -> Outline:
 
 
 def _bytes_of_members(domain: Domain) -> int:
-    """All members of a set are drawn together, several candidates for the place of each."""
-    members = min(domain.counted.expected_units or ASSUMED_ROWS, LARGEST_SET)
+    """Members are drawn with several candidates for the place of each: of a set of one block all together, of others some."""
+    several = (domain.expected_units or ASSUMED_ROWS) > BLOCK
+    members = min(domain.counted.expected_units or ASSUMED_ROWS, AT_A_TIME if several else LARGEST_SET)
     return members * candidates_of(members) * len(domain.counted.sizes) * BYTES_PER_VALUE
 
 
@@ -68,7 +70,8 @@ def must_have_members(domain: Domain) -> None:
     """Refuses rules under which members' rows cannot be built: once charged it would be too late."""
     try:
         assert Space(domain.counted).components is not None
-    except SpecError as error:
+        assert domain.conditionals is not None and domain.member_conditionals is not None
+    except (SpecError, ValueError) as error:
         raise SpecError(f"rows of other members, beside the columns of their household: {error}") from None
 
 

@@ -6,17 +6,23 @@ with which candidates agree with all tables at once, given the households that t
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from schemas.spec.domain import Domain
+from schemas.spec.flattened import PERSONS
+from schemas.tables import SYNTHETIC
+from steps_engine.domain.beside import in_order
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
 from steps_engine.domain.linked_records import linked_tables, members_of
-from steps_engine.domain.records import codes_of
+from steps_engine.domain.records import codes_of, column_codes
 from steps_engine.inference.reweighting import tables_of
+from steps_engine.methods.blocks import Block, stream_of
 from steps_engine.methods.cascade.attribute_tree import mixed_radix
 from steps_engine.methods.cascade.synthesize import choices, restrict
 from steps_engine.methods.households.parts import Part
@@ -30,6 +36,7 @@ from steps_engine.noise import Randomness, permutation, uniform
 
 CANDIDATES, FEWEST = 16, 4  # for each place of a member, and where there are many places
 MOST_BASE = 2**20
+AT_A_TIME = MOST_BASE // FEWEST  # members of a set that has several blocks: their candidates are as many as pairs' rows are
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,37 @@ class Members:
     structure: Structure
     found: Estimate
 
+    def linked(self, blocks: Sequence[Block], randomness: Randomness) -> Iterator[dict[str, pa.Table]]:
+        """Household rows of a set with their households and persons. A set of one block has the stream itself; of a larger one
+        the stream draws a seed for every block, and its members are drawn some at a time: no more than these are held.
+        """
+        if len(blocks) == 1:
+            rows = blocks[0].make()
+            yield {SYNTHETIC: rows} | self.link(rows, 0, randomness)
+            return
+        before, streams = 0, [stream_of(randomness) for _ in blocks]
+        for block, stream in zip(blocks, streams, strict=True):
+            more = stream()
+            for rows in some_members(self.domain, block.make()):
+                yield {SYNTHETIC: rows} | self.link(rows, before, more)
+                before += len(rows)
+
     def link(self, rows: pa.Table, before: int, randomness: Randomness) -> dict[str, pa.Table]:
         """Households and persons of these household rows; so many households came before them."""
         codes = codes_of(rows, self.domain)
         home, kind = members_of(self.domain, codes)
         drawn = member_codes(self.domain, self.structure, self.found, codes[home], kind, randomness)
-        return linked_tables(self.domain, rows, home, decode(drawn, self.domain.own, randomness), before)
+        own = in_order(self.domain, rows, codes, home, drawn, decode(drawn, self.domain.own, randomness), randomness)
+        return linked_tables(self.domain, rows, home, own, before)
+
+
+def some_members(domain: Domain, rows: pa.Table) -> Iterator[pa.Table]:
+    """Household rows in turn, as many at a time as have some members together: as few parts as can be, about alike."""
+    ends = np.cumsum(column_codes(rows[PERSONS], domain.attributes[domain.index(PERSONS)]))
+    parts = max(1, -(-int(ends[-1]) // AT_A_TIME))
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, parts) // parts, side="right")
+    for first, last in pairwise([0, *cuts.tolist(), len(rows)]):
+        yield rows.slice(first, last - first)
 
 
 def published(domain: Domain, part: Part, tables: Tables, number: int, randomness: Randomness) -> Members:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from schemas.tables import PERSON
-from steps_engine.domain.blocks import held
-from steps_engine.domain.linked_records import member_table
+from steps_engine.domain.linked_records import Members
 from steps_engine.methods.households.parts import parts_of
 from steps_engine.methods.pairs import view as pairs
 from steps_engine.methods.protocol import Tables
@@ -17,9 +16,8 @@ from steps_engine.methods.views import View
 
 def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     household, person = parts_of(domain, plan)
-    numbers = range(1, plan.sets + 1)
-    rows = {f"synthetic-{i}": held(tables[f"synthetic-{i}"]) for i in numbers}
-    members = {stage: member_table(domain, rows[stage], held(tables[f"{PERSON}-{i}"])) for i, stage in enumerate(rows, 1)}
+    rows = {f"synthetic-{i}": tables[f"synthetic-{i}"] for i in range(1, plan.sets + 1)}
+    members = {stage: Members(domain, rows[stage], tables[f"{PERSON}-{i}"]) for i, stage in enumerate(rows, 1)}
     first = pairs.view(domain, household.plan, household.of(tables) | rows)
     second = pairs.view(person.domain, person.plan, person.of(tables) | members)
     told = f"{second.total.estimate:,.0f} ± {second.total.half:,.0f}"

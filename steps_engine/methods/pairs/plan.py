@@ -108,7 +108,7 @@ def bytes_of(rows: int, attributes: int, *tables: int) -> int:
 
 
 def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it and takes rows from it, some of which are exchanged."""
+    """Tables are counted once; every set draws a base of rows, weighs it, takes rows from it and exchanges some."""
     weighed = swept(rows, tables) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
     visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if rows <= BLOCK else 0

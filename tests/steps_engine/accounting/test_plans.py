@@ -144,17 +144,17 @@ def of_households(rows: int) -> Release:
     return small.release(small.domain(expected_rows=3 * rows).model_copy(update={"expected_rows": rows}))
 
 
-def test_memory_is_told_of_sets_that_are_held_whole():
-    """Linked tables are not made in blocks, as rows of pairs and of places are."""
-    few, many = (make_plan(of_households(rows)).memory_bytes for rows in (10**7, 2 * 10**8))
-    assert many > few + 4 * 10**9
-
-
 def test_memory_of_places_is_that_of_a_block_and_of_the_tables():
     few, many = (make_plan(of_places(rows)) for rows in (10**7, 3 * 10**8))
     assert few.memory_bytes == many.memory_bytes < 2**31 and many.seconds > 10 * few.seconds
     small = make_plan(of_places(10**5))
     assert small.memory_bytes < few.memory_bytes  # control: less than a block takes less
+
+
+def test_memory_of_households_is_that_of_a_block_however_many_there_are():
+    """Of a set of one block all members are drawn together; of a larger one no more than some."""
+    one, few, many = (make_plan(of_households(rows)).memory_bytes for rows in (10**6, 10**7, 10**8))
+    assert few <= many < few + 2**30 and few < one + 2**30 < 4 * 2**30
 
 
 def test_estimates_grow_with_rows_and_attributes():

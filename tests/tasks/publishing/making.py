@@ -155,9 +155,8 @@ def make(folder: Path, release: Release, counts: Counts, seed: int = 7, account:
     hashes = plan.hash, plan.spec_hash, "f" * 64
     ledger.charge(ChargeRequest(plan.release, plan.population, cost, neighbours, plan.unit, *hashes, **asked))
     made, schemas = run_plan(release.domain, plan, counts, source), method_of(plan).schemas(plan)
-    schemas |= {
-        f"{kind}-{n}": schema for kind, schema in tables.linked(release.domain).items() for n in range(1, plan.sets + 1)
-    }
+    linked = tables.linked(release.domain).items()
+    schemas |= {f"{kind}-{i}": schema for kind, schema in linked for i in range(1, plan.sets + 1)}
     references = tuple(
         store.write(release.name, stage, table, schemas.get(stage, tables.records(release.domain)), side="public")
         for stage, table in made.tables.items()

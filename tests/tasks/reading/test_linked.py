@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from schemas.errors import DataInvalid, SpecError
 from schemas.spec.release import Release
+from steps_engine.domain.counting import Counts
 from steps_engine.domain.linked import parted
 from steps_engine.noise import SeededRandomness
 from steps_engine.studies.homes import dataset, homes
 from tasks.reading.fitting import look_at_release
-from tasks.reading.linked import broken, coded, count_linked, counts_of, links, member_rows
+from tasks.reading.linked import broken, coded, count_linked, counted_linked, counts_of, links, member_rows, rule_breaks
 from tasks.reading.sources import query
 from tasks.specs import load_release
 from tasks.stages.validate import validate_records
@@ -221,7 +223,7 @@ def test_control_without_the_bound_one_person_too_many_would_be_counted(good, tm
     release = written(tmp_path, too_large(*good))
     monkeypatch.setattr("tasks.reading.linked._REFUSED", "true")
     with coded(release.sources, release.domain, confidential) as connection:
-        households, members = counts_of(connection, release.domain)
+        [(_, members)] = counts_of(connection, release.domain)
         most = query(connection, "SELECT max(n) AS n FROM (SELECT count(*) AS n FROM persons GROUP BY household)")["n"][0]
     assert most.as_py() == 9 and members.count.sum() == len(too_large(*good)[1]) - 60
 
@@ -237,3 +239,31 @@ def test_every_link_has_words_and_a_query_of_its_own(good, tmp_path, confidentia
         for link in links(release.domain):
             assert query(connection, link.breaks).column(0)[0].as_py() == 0 and link.words
     assert "homes" in member_rows(release.domain)  # which holds nothing but households within all bounds
+
+
+@pytest.mark.whole
+def test_counts_in_blocks_are_those_of_one_and_in_order(good, tmp_path, confidential, monkeypatch):
+    release = written(tmp_path, good)
+    whole = count_linked(release.sources, release.domain, confidential)
+    monkeypatch.setattr("tasks.reading.linked.BLOCK", 16)
+    blocks = list(counted_linked(release.sources, release.domain, confidential))
+    assert len(blocks) > 5 and max(map(len, blocks)) == 16
+    again = Counts.from_table(release.domain, pa.concat_tables(blocks))
+    assert np.array_equal(again.codes, whole.codes) and np.array_equal(again.count, whole.count)
+    assert np.array_equal(np.lexsort(again.codes.T[::-1]), np.arange(len(again.count)))
+    halves = parted(release.domain, again)
+    assert [len(each.codes.T) for each in halves] == [len(release.domain.names), len(release.domain.counted.names)]
+
+
+@pytest.mark.whole
+def test_a_rule_that_is_broken_in_the_last_block_is_found(good, tmp_path, confidential, monkeypatch):
+    """By validation, and by the query that counts: what was written before it is not kept."""
+    household, person = good
+    homes_of_children = person[person.relation == "child"].hid.unique()
+    child = person.index[(person.relation == "child") & (person.hid == homes_of_children[-1])][0]
+    release = written(tmp_path, (household, person.assign(age=person.age.mask(person.index == child, 99))))
+    monkeypatch.setattr("tasks.reading.linked.BLOCK", 16)
+    with coded(release.sources, release.domain, confidential) as connection:
+        assert sum(rule_breaks(counts_of(connection, release.domain), release.domain)) >= 1
+    with pytest.raises(DataInvalid, match="have changed since"):
+        list(counted_linked(release.sources, release.domain, confidential))

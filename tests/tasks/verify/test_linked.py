@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.manifest import SEEDS_1, SEEDS_2, seeds_for
+from steps_engine.domain.linked_records import Everybody, everybody_table
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.run_in_memory import Synthetic, run
 from steps_engine.noise import SeededRandomness
+from tasks import tables_on_disk
+from tasks.publishing.publication import publish
+from tasks.tables_on_disk import Stored
+from tasks.verify import tables as verified_tables
 from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.analyses import planned_problems
+from tasks.verify.bundle import BY_BINS, Problem, Verdict, holds
+from tasks.verify.files import open_table
+from tasks.verify.recompute import verify_again
 from tasks.verify.tables import check_set
 from tests.steps_engine.methods.households.small import counted, domain, plan, release, some_homes
 from tests.steps_engine.methods.households.test_households import changed
+from tests.steps_engine.methods.households.test_within import lawful
+from tests.steps_engine.methods.households.test_within import of as ages_of
+from tests.tasks.publishing.making import Made, edit_table, make, sign_again
 
 OF = domain()
 
@@ -24,6 +40,20 @@ OF = domain()
 @pytest.fixture(scope="module")
 def made() -> Synthetic:
     return run(release(OF, epsilon=8), counted(OF, some_homes(150)), SeededRandomness(3))
+
+
+@pytest.fixture(params=[None, 7], ids=["whole", "in blocks"], autouse=True)
+def few_at_a_time(request, monkeypatch) -> None:
+    """Whatever is found is found in blocks too, of few rows of either table; nothing is read whole."""
+    if request.param:
+        monkeypatch.setattr(tables_on_disk, "MOST_ROWS", request.param)
+        monkeypatch.setattr(tables_on_disk, "FEWEST_ROWS", request.param)
+        monkeypatch.setattr(verified_tables, "open_table", lambda *asked: Unread(open_table(*asked).path))
+
+
+class Unread(Stored):
+    def read(self, columns=None):
+        raise AssertionError("all rows were read at once")
 
 
 def found(folder: Path, tables: dict[str, pa.Table]) -> dict[str, str]:
@@ -57,6 +87,87 @@ def test_a_person_in_another_household_is_found(made, tmp_path):
 def test_a_person_too_few_is_found(made, tmp_path):
     table = made.tables["person-1"]
     assert "person-1.parquet" in found(tmp_path, made.tables | {"person-1": table.slice(0, len(table) - 1)})
+
+
+@pytest.fixture(scope="module")
+def within(tmp_path_factory) -> Made:
+    """A published release whose children are at most as old as their parents, by bins of twenty years."""
+    asked = release(ages_of("age <= reference_age"), epsilon=20)
+    found = make(tmp_path_factory.mktemp("within") / "home", asked, counted(asked.domain, lawful("age <= reference_age")))
+    publish(*found.arguments, seeds=seeds_for(asked.domain))
+    return found
+
+
+def verified(within: Made, folder: Path, change: Callable[[Path], None], seeds: str = SEEDS_2) -> Verdict:
+    """What is found in a copy that was changed, and signed again by its publisher."""
+    shutil.copytree(within.home.public / within.release.name, folder)
+    change(folder)
+    sign_again(folder, within.home, lambda manifest: manifest.update(seeds=seeds))
+    return verify_again(folder, within.home.keys / "signing-key.pub")
+
+
+def make_a_child_older(folder: Path) -> None:
+    """By a few years, in the same bin: categories cannot tell."""
+    rows, path = pq.read_table(folder / "synthetic-1.parquet").to_pylist(), folder / "person-1.parquet"
+
+    def older(persons: dict[str, list]) -> None:
+        for i, household in enumerate(persons["household"]):
+            age, parent = persons["age"][i], rows[household - 1]["reference_age"]
+            if (
+                persons["relation"][i] == "child"
+                and None not in (age, parent)
+                and age // 20 == parent // 20
+                and parent % 20 < 19
+            ):
+                persons["age"][i] = parent + 1
+                return
+        raise AssertionError("nobody to make older")
+
+    edit_table(path, older)
+
+
+@pytest.mark.whole
+def test_a_child_older_than_its_parent_is_found_within_a_bin(within, tmp_path):
+    assert within.release.domain.member_conditionals and seeds_for(OF) == SEEDS_1
+    honest = verified(within, tmp_path / "honest", lambda folder: None)
+    assert honest.problems == () and all(honest.recomputed.same.values()) and "person-1.parquet" in honest.recomputed.same
+    lie = verified(within, tmp_path / "lie", make_a_child_older)
+    assert Problem("person-1.parquet", "has a row whose age and reference_age break a rule") in lie.problems
+    assert not lie.recomputed.same["person-1.parquet"]
+
+
+@pytest.mark.whole
+def test_a_bundle_of_the_earlier_rule_verifies_as_it_did_and_says_what_it_keeps(within, tmp_path):
+    """Its rows hold bin by bin: that is no problem there, and a note; they are not made again by another rule."""
+    earlier = verified(within, tmp_path / "earlier", make_a_child_older, SEEDS_1)
+    assert holds(earlier.problems) and [problem.text for problem in earlier.problems] == [BY_BINS]
+    assert earlier.recomputed.same == {} and "The version that made the bundle can" in earlier.recomputed.why_not
+
+
+def test_the_last_person_and_the_last_household_are_looked_at(made, tmp_path):
+    persons, households = made.tables["person-1"], made.tables["household-1"]
+    twice = pa.concat_tables([persons, persons.slice(len(persons) - 1)])
+    assert "as many persons in every household" in found(tmp_path, made.tables | {"person-1": twice})["person-1.parquet"]
+    for lie in (households.slice(0, len(households) - 1), pa.concat_tables([households, households.slice(0, 1)])):
+        assert "does not hold the households" in found(tmp_path, made.tables | {"household-1": lie})["household-1.parquet"]
+    last = len(persons) - 1 - persons["person"].to_pylist()[::-1].index(2)
+    grade = persons["grade"][last].as_py()
+    assert not found(tmp_path, made.tables | {"person-1": changed(persons, "grade", last, (grade + 1) % 3)})  # lawful
+    assert (
+        "outside the domain"
+        in found(tmp_path, made.tables | {"person-1": changed(persons, "grade", last, 9)})["person-1.parquet"]
+    )
+
+
+def test_everybody_in_blocks_is_everybody(made, tmp_path):
+    rows, persons = (made.tables[f"{kind}-1"] for kind in ("synthetic", "person"))
+    for name, table in (("rows", rows), ("persons", persons)):
+        pq.write_table(table, tmp_path / name)
+    stored = Everybody(OF, Stored(tmp_path / "rows"), Stored(tmp_path / "persons"))
+    assert stored.num_rows == len(persons)
+    assert pa.concat_tables(stored.blocks()).to_pydict() == everybody_table(OF, rows, persons).to_pydict()
+    expected = pd.DataFrame(rows.to_pydict()).iloc[np.array(persons["household"]) - 1]
+    assert list(everybody_table(OF, rows, persons)["tenure"].to_pylist()) == expected["tenure"].tolist()
 
 
 def test_what_is_said_of_analyses_is_looked_at(tmp_path):

@@ -96,7 +96,8 @@ def test_what_is_derived_follows_in_either_table_and_can_be_asked_of_persons(of,
 
 def test_sets_follow_from_what_was_drawn(of, made):
     drawn = Drawn(of, made.plan, made.tables["tree"], made.tables["noisy-counts"])
-    again = drawn.link(made.method, made.tables["consistent-counts"], made.tables["synthetic-1"], 1)
+    consistent = made.tables["consistent-counts"]
+    [again] = drawn.linked(made.method, consistent, drawn.blocks(made.method, consistent, 1), 1)
     assert again["person"].equals(made.tables["person-1"]) and again["household"].equals(made.tables["household-1"])
 
 
