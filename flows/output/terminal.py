@@ -70,11 +70,10 @@ def plan(answer: dict[str, Any]) -> None:
     _console.print(table)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
-        share = percent(each["predicted_error"])
-        error = f"misplaces about {share} of rows ({each['why']})"
+        error = f"misplaces about {percent(each['predicted_error'])} of rows ({each['why']})"
         _say(f"auto      {each['decomposition']}: {error}; {chosen}")
-    _say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
-    _say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
+    _say(*sketch["remarks"], *(f"note      {remark}" for remark in answer.get("remarks", ())))
+    _say(*(_analysis(each, symbol) for each in answer.get("analyses", ())))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     _say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     _say(*(f"lifetime  {line}" for line in lifetimes.lines([answer])), _source(answer["source"]))
