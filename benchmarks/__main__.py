@@ -28,6 +28,7 @@ BENCHMARKS = {
     "SPECKS": ("specks", "measure", {}),
     "currencies": ("currencies", "measure", {}),
     "counting": ("counting", "table", {}),
+    "sources": ("sources", "measure", {}),
     "whole run": ("pipeline", "measure", {}),
     "start": ("start", "measure", {}),
 }

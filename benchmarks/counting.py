@@ -57,7 +57,7 @@ def generate(path: Path, rows: int) -> None:
         connection.execute(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)")
 
 
-def _domain():
+def domain():
     from schemas.spec.domain import Domain
 
     attributes = []
@@ -70,7 +70,7 @@ def _domain():
 def _ours(folder: Path) -> int:
     from tasks.reading.counting import count_cells
 
-    return len(count_cells(str(folder / "records.parquet"), _domain(), folder).count)
+    return len(count_cells(str(folder / "records.parquet"), domain(), folder).count)
 
 
 def _bare(folder: Path) -> int:
