@@ -17,7 +17,7 @@ from steps_engine.inference.contrasts import PAIR, interaction
 from steps_engine.inference.evidence import Said
 from steps_engine.inference.reweighting import tables_of
 from steps_engine.methods.pairs.estimate import Estimate, estimate, evidence
-from steps_engine.methods.pairs.structure import Structure, Table
+from steps_engine.methods.pairs.structure import Structure, Table, is_posterior
 from steps_engine.methods.pairs.synthesize import base_rows, spanning_tree, weights
 from steps_engine.noise import Randomness
 
@@ -37,8 +37,7 @@ class _Beyond:
 
 def estimated(structure: Structure, noisy: list[np.ndarray], which_set: int, randomness: Randomness) -> Estimate:
     """What rows of one set (1…m) follow: an estimate of its measurement; of sets that share one, a draw for each."""
-    plan = structure.margins.plan
-    if plan.budget == "shared" and plan.sets > 1:
+    if is_posterior(structure.margins.plan):
         return estimate(structure, noisy, 0, randomness)
     return estimate(structure, noisy, which_set - 1, None, implied(structure, noisy, which_set - 1, randomness))
 

@@ -23,7 +23,7 @@ from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.settled import is_settled
-from steps_engine.inference.contrasts import is_counted, residual_variance
+from steps_engine.inference.contrasts import PAIR, is_counted, residual_variance
 from steps_engine.inference.exchanging import passes_over
 from steps_engine.inference.reweighting import SWEEPS
 from steps_engine.methods.pairs.division import (
@@ -93,11 +93,13 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
         draws += _table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
     number = len(tables) + len(third.tables) + divided.elected
     rows = min(domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
+    larger, shared = third.tables or any(len(table) > PAIR for table in declared), method.sets.count > len(allowance.served)
+    near = () if larger or shared else (number,)  # of rows that are exchanged the base is larger where tables are few
     return Outline(
         layers=tuple(_layers(domain, draws, allowance)),
         draws=tuple(draws),
-        memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes), number),
-        seconds=_seconds(rows, domain.sizes, number, method.sets.count),
+        memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes), *near),
+        seconds=_seconds(rows, domain.sizes, number, method.sets.count, *near),
         election=_election(divided, allowance, len(set(candidates(domain)).difference(declared))),
     )
 
@@ -107,12 +109,12 @@ def bytes_of(rows: int, attributes: int, *tables: int) -> int:
     return 2**28 + base_size(rows, *tables) * attributes * BYTES_PER_VALUE
 
 
-def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int) -> float:
-    """Tables are counted once; every set draws a base of rows, weighs it, takes rows from it and exchanges some."""
-    weighed = swept(rows, tables) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
+def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int, *near: int) -> float:
+    """Tables are counted once; every set draws a base of rows, weighs it, takes rows from it and may exchange some."""
+    weighed = swept(rows, *near) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
-    visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if rows <= BLOCK else 0
-    made = weighed + _drawn_rows(rows, tables) * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
+    visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if near and rows <= BLOCK else 0
+    made = weighed + _drawn_rows(rows, *near) * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
     return round(3 + once + sets * made, 1)
 
 

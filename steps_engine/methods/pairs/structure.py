@@ -97,6 +97,11 @@ class Structure:
         return [contrast_variance(of[0], self.shape(table)) for of, table in zip(self.draws, self.measured, strict=True)]
 
 
+def is_posterior(plan: Plan) -> bool:
+    """Whether sets are draws of a posterior, for intervals: several that share a measurement. Others follow an estimate."""
+    return plan.budget == "shared" and plan.sets > 1
+
+
 def is_centred(plan: Plan) -> bool:
     """Under ρ contrasts of more than two categories are centred; under ε they are counts, in which one row changes one cell."""
     return plan.measure == "zcdp"

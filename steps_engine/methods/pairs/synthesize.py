@@ -13,7 +13,7 @@ from steps_engine.inference.exchanging import exchanged
 from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
 from steps_engine.methods.pairs.estimate import Estimate, estimate
-from steps_engine.methods.pairs.structure import Structure, Table
+from steps_engine.methods.pairs.structure import Structure, Table, is_posterior
 from steps_engine.methods.sources import Drawn, measurement_of
 from steps_engine.noise import Randomness, permutation, uniform
 
@@ -38,13 +38,19 @@ def codes_of(structure: Structure, found: Estimate, rows: int, randomness: Rando
     """Rows × attributes of codes."""
     if not rows:
         return no_codes(rows, structure.margins.domain.sizes)
-    information = found.information(structure.tables)
-    base = base_rows(structure, found, information, base_size(rows, len(structure.tables)), randomness)
+    information, near = found.information(structure.tables), is_exchanged(structure)
+    size = base_size(rows, len(structure.tables)) if near else base_size(rows)
+    base = base_rows(structure, found, information, size, randomness)
     weight = weights(structure, found, base)
     taken = agreeing(structure, found, base, weight, rows, by_weight(structure, information), randomness)
-    if not trunk(structure):  # where triples were measured, rows agree with them
+    if near:
         taken = exchanged(taken, base, weight, structure.sizes, randomness)
     return in_categories(structure, found, taken, randomness)
+
+
+def is_exchanged(structure: Structure) -> bool:
+    """Whether rows are to be near in triples as well: where these were measured, rows agree with them by then."""
+    return not trunk(structure) and not is_posterior(structure.margins.plan)
 
 
 def in_categories(structure: Structure, found: Estimate, taken: np.ndarray, randomness: Randomness) -> np.ndarray:

@@ -47,8 +47,8 @@ ROWS = {
     "privbayes/shared/rho": "ae9db60ee690 2dbf4daaa926",
     "pairs/split/eps": "3d83df33107f c370d1b0c85e",
     "pairs/split/rho": "05b4cd591c8d 10160ed8e4d9",
-    "pairs/shared/eps": "446a63eee258 4f6da611cb9f",
-    "pairs/shared/rho": "60ce318f32a8 63355f825fef",
+    "pairs/shared/eps": "45a5ac08b3f6 74194579a841",
+    "pairs/shared/rho": "d8e470c1145c 6d133a0a5902",
 }
 
 
