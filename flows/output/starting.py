@@ -73,7 +73,8 @@ def shown_with(verdict: Verdict) -> Callable[[dict[str, Any]], None]:
         warned = f"{verdict.warnings} warning{'s' * (verdict.warnings > 1)}" if verdict.warnings else "no warnings"
         _say(f"{answer['release']}: reads {answer['reads']}; the data may be released ({warned})")
         _say(f"page      {answer['page']}   (confidential: keep it inside)")
-        _say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
+        for remark in answer.get("remarks", ()):
+            _say(f"note      {remark}")
         _say("Nothing was charged, and nothing was counted.")
 
     return show
