@@ -26,10 +26,7 @@ from tests.flows.without_prefect import run_stages
 from tests.tasks.publishing.making import a_release, make, some_counts
 
 BYTES = 256  # a trial
-WHOLE, OF_LONG = (
-    2**16,
-    32,
-)  # bytes of a file of which every one is changed; parts of a longer one (the list of what is installed)
+WHOLE, OF_LONG = 2**16, 32  # bytes of a file of which every one is changed; parts of a longer one (of what is installed)
 OTHERS = ("places", "households")
 NAME = "poll-2026"
 SMALLEST = Domain.model_validate(
@@ -48,7 +45,7 @@ def verify_until_found(folder: Path, key: Path) -> list[Problem]:
     look = checking._check_content
 
     def look_if_needed(files: Any, manifest: Any, found: Findings, again: Any) -> Any:
-        return (None, None) if found.found else look(files, manifest, found, again)
+        return ((None, None), []) if found.found else look(files, manifest, found, again)
 
     checking._check_content = look_if_needed
     try:

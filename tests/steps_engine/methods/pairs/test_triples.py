@@ -114,6 +114,7 @@ def test_rows_are_brought_back_to_what_their_weights_had_settled_on(monkeypatch)
     for j in range(1, 12):  # everyone follows the one before
         codes[:, j] = np.where(rng.random(20_000) < 0.5, codes[:, j - 1] % of.sizes[j], codes[:, j])
     counts, pairs, even, away = count_codes(codes), list(combinations(range(12), 2)), np.ones(20_000), []
+    monkeypatch.setattr(synthesize, "is_exchanged", lambda _: False)
     for times in (0, synthesize.BROUGHT_BACK):
         monkeypatch.setattr(synthesize, "BROUGHT_BACK", times)
         rows = codes_of(made(of, counts, "100000", pairs="all").records[0], of)
