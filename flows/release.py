@@ -102,27 +102,37 @@ def _release(home: Home, name: str, period: str | None) -> dict[str, Any]:
         ui_artifacts.show_plan(home, planned)
         if finished := find_finished(home, asked, planned):
             return _found(home, asked, planned, finished)
-        must_be_signable(home, asked)
-        place.must_own_files(asked)
-        with ui_artifacts.refusals_told(home, planned):
-            must_be_payable(home, planned)
-            look_first(home, asked)
-        validate(home, asked)
-        cells = discretize(home, asked)
-        with ui_artifacts.refusals_told(home, planned):
-            charged = charge(home, asked, planned, cells, ui_artifacts.trail_of_run())
-        ui_artifacts.show_budget(home, asked)
-        tree = build(home, asked, planned, cells, charged)
-        noisy = sanitize(home, asked, planned, cells, tree, charged)
-        consistent = correct(home, asked, planned, tree, noisy)
-        sets = synthesize(home, asked, planned, tree, noisy, consistent)
-        public = (tree, noisy, consistent, *sets, *linked_tables(home, asked, planned))
-        approval.wait_for_decision(home, asked, planned, public)
-        folder = publish(home, asked, planned, public)
-        ui_artifacts.show_bundle(folder)
-        evaluate(home, asked, cells, sets)
-        forget(home, asked)
-        return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
+        try:
+            return _made(home, asked, planned)
+        except StepsError:
+            # Another run of this release came to its end first and forgot what this one was working with.
+            if not (finished := find_finished(home, asked, planned)):
+                raise
+            return _found(home, asked, planned, finished)
+
+
+def _made(home: Home, asked: Release, planned: PlanReference) -> dict[str, Any]:
+    must_be_signable(home, asked)
+    place_of_run().must_own_files(asked)
+    with ui_artifacts.refusals_told(home, planned):
+        must_be_payable(home, planned)
+        look_first(home, asked)
+    validate(home, asked)
+    cells = discretize(home, asked)
+    with ui_artifacts.refusals_told(home, planned):
+        charged = charge(home, asked, planned, cells, ui_artifacts.trail_of_run())
+    ui_artifacts.show_budget(home, asked)
+    tree = build(home, asked, planned, cells, charged)
+    noisy = sanitize(home, asked, planned, cells, tree, charged)
+    consistent = correct(home, asked, planned, tree, noisy)
+    sets = synthesize(home, asked, planned, tree, noisy, consistent)
+    public = (tree, noisy, consistent, *sets, *linked_tables(home, asked, planned))
+    approval.wait_for_decision(home, asked, planned, public)
+    folder = publish(home, asked, planned, public)
+    ui_artifacts.show_bundle(folder)
+    evaluate(home, asked, cells, sets)
+    forget(home, asked)
+    return json_views.outcome(home, asked, folder, charged=charged.new, charges=charged.attempt)
 
 
 def _found(home: Home, asked: Release, planned: PlanReference, finished: Finished) -> dict[str, Any]:

@@ -5,11 +5,9 @@ Whatever is handed out, and what comes back, is pickled and travels to other pro
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from prefect import Task, get_client
@@ -19,7 +17,6 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from pydantic_core import PydanticSerializationError
 
-from flows.runtime.interrupts import unheard_by_children
 from schemas.errors import InfrastructureFault, SpecError
 from tasks.studies.process_pool import cores
 
@@ -38,32 +35,14 @@ def task_runner() -> TaskRunner[Any]:
         raise SpecError(f"{SETTING} is {asked!r}; leave it unset, or write local:2, tcp://host:port or tls://host:port.")
     try:
         from prefect_dask.task_runners import DaskTaskRunner
+
+        from flows.runtime.dask_cluster import local_cluster
     except ImportError:
         raise SpecError(f'{SETTING} is set and prefect-dask is missing; pip install "steps-release[dask]".') from None
     if not local:
         return DaskTaskRunner(address=asked)
     workers = {"workers": int(local[1])}
-    return DaskTaskRunner(cluster_class=_local_cluster, cluster_kwargs=workers)  # type: ignore[arg-type]  # it is called with these
-
-
-def _local_cluster(workers: int) -> Any:
-    """Processes of this machine, reached over loopback with keys made for this run: no other account gets a task in."""
-    import dask
-    from distributed import LocalCluster
-
-    dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []})  # pages show tasks
-    resource_tracker.ensure_running()  # started later, it would unblock Ctrl-C
-    with unheard_by_children():
-        return LocalCluster(  # type: ignore[no-untyped-call]  # distributed annotates no constructor
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            security=True,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0", "dashboard": False},
-            memory_limit=None,
-            silence_logs=logging.CRITICAL,
-        )
+    return DaskTaskRunner(cluster_class=local_cluster, cluster_kwargs=workers)  # type: ignore[arg-type]  # it is called with these
 
 
 def on_workers() -> bool:

@@ -24,7 +24,7 @@ def main(words: list[str] | None = None) -> int:
         _run(families, record, asked.seed, time.monotonic() + 60 * asked.minutes)
     except KeyboardInterrupt:
         printed("interrupted. Run again, it goes on from here")
-    rows = {family.name: sums(record.of(family.name), family.trials) for family in families}
+    rows = {family.name: sums(record.of(family.name), record.planned.get(family.name, family.trials)) for family in families}
     print(table(rows), extent(rows), sep="\n\n")
     if asked.write:
         write(ROOT / "docs" / "reliability.md", rows, asked.seed, code_hash())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.campaign import canaries, disk, flips, hostile, kills, lies, postgres_kills, races, stages
+from tests.campaign import canaries, disk, flips, hostile, kills, lies, postgres_kills, races, signals, stages
 from tests.campaign.trials import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -14,6 +14,7 @@ FAMILIES: tuple[Family, ...] = (
     races.ON_POSTGRESQL,
     postgres_kills.FAMILY,
     stages.FAMILY,
+    signals.FAMILY,
     disk.FAMILY,
     kills.FAMILY,
 )

@@ -171,6 +171,6 @@ FAMILY = Family(
     name="lies",
     does="A publisher with the true key lies about draws, prices, sensitivities, ε, the charge, its proof, estimates, standard errors, rows or noise, and signs again; `verify` finds each, `verify --recompute` what only that can know.",
     trials=2 * len(LIES),
-    share=50,
+    share=90,
     attempt=attempt,
 )

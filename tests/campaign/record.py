@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.campaign.trials import COLUMNS, Found
 
@@ -28,27 +30,37 @@ class Record:
 
     path: Path
     found: dict[tuple[str, int], Found] = field(default_factory=dict)
+    planned: dict[str, int] = field(default_factory=dict)  # trials of a whole campaign, where preparing says how many
 
     @classmethod
     def opened(cls, folder: Path, seed: int) -> Record:
         folder.mkdir(parents=True, exist_ok=True)
         record = cls(folder / f"seed-{seed}-{code_hash()[:16]}.jsonl")
-        record.found = dict(record._read())
+        for said in record._read():
+            family = said.pop("family")
+            if "planned" in said:
+                record.planned[family] = said["planned"]
+                continue
+            number = said.pop("number")
+            record.found[family, number] = Found(**{name: tuple(x) if name in COLUMNS else x for name, x in said.items()})
         return record
 
-    def _read(self) -> Iterator[tuple[tuple[str, int], Found]]:
+    def _read(self) -> Iterator[dict[str, Any]]:
         for line in self.path.read_text().splitlines() if self.path.exists() else ():
-            try:
-                said = json.loads(line)
-            except json.JSONDecodeError:  # the last line of a campaign that was killed while it wrote
-                continue
-            key = said.pop("family"), said.pop("number")
-            yield key, Found(**{name: tuple(value) if name in COLUMNS else value for name, value in said.items()})
+            with suppress(json.JSONDecodeError):  # the last line of a campaign that was killed while it wrote
+                yield json.loads(line)
+
+    def _write(self, said: dict[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(said) + "\n")
+
+    def plan(self, family: str, trials: int) -> None:
+        self.planned[family] = trials
+        self._write({"family": family, "planned": trials})
 
     def add(self, family: str, number: int, found: Found) -> None:
         self.found[family, number] = found
-        with self.path.open("a") as file:
-            file.write(json.dumps({"family": family, "number": number, **asdict(found)}) + "\n")
+        self._write({"family": family, "number": number, **asdict(found)})
 
     def done(self, family: str) -> set[int]:
         return {number for name, number in self.found if name == family}

@@ -39,6 +39,7 @@ def run_family(family: Family, record: Record, seed: int, deadline: float, say: 
     try:
         with family.preparing(folder / "shared") as shared, _pool(family.at_once) as pool:
             whole = replace(family, trials=shared.get("trials", family.trials))
+            record.plan(family.name, whole.trials)
             left = sorted(set(range(whole.trials)) - record.done(family.name))
             _run(whole, record, pool, (Trial(family.name, n, seed, folder / str(n), shared) for n in left), deadline, say)
             if len(record.done(family.name)) < whole.trials:

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors import BudgetRefused, EvidenceBroken
 from tasks.verify.bundle import Verdict, verify_bundle
-from tests.campaign import broken, canaries, disk, flips, hostile, kills, lies, postgres_kills, races, racing, stages
+from tests.campaign import broken, canaries, disk, flips, hostile, kills, lies, postgres_kills, races, racing, signals, stages
 from tests.campaign.subject import drawn, make_subject, overspending
 from tests.campaign.trials import CannotTry, Found, Trial
 from tests.flows import without_prefect
@@ -151,6 +151,23 @@ def test_a_stage_that_is_killed_is_resumed_and_a_broken_one_is_counted(tmp_path)
 
     found = stages.attempt(control, sabotage)
     assert found.lost and found.overspent and found.leaked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1], ids=["SIGSTOP", "SIGTERM"])
+def test_a_stage_that_is_stopped_or_ended_does_no_harm_and_a_broken_one_is_counted(tmp_path, number):
+    shared = COLD | {"places": [("tree", [("correct", 2)]), ("tree", [("charge", 5), ("publish", 3)])] * 2}
+    found = signals.attempt(trial("signals", tmp_path, number, shared))
+    assert found == Found(tried=1 + number, kind=f"{'SIGTERM' if number else 'SIGSTOP'} tree")
+
+    def sabotage() -> None:
+        if number:  # hears nothing
+            signals.signal.signal = lambda *_: None
+            os.kill = lambda *_: None
+        else:  # forgets that another may have paid
+            without_prefect.charge = refused
+
+    assert signals.attempt(trial("signals", tmp_path, number + 2, shared), sabotage).lost
 
 
 def test_a_draw_that_is_not_the_one_before_counts_as_overspent(tmp_path):

@@ -86,6 +86,7 @@ def test_a_family_is_whole_when_all_that_was_prepared_is_tried(tmp_path: Path):
     record, said = Record.opened(tmp_path, 1), []
     run_family(replace(TOY, preparing=of_four), record, 1, time.monotonic() + 60, said.append)
     assert record.done("toy") == {0, 1, 2, 3} and not any("cut short" in line for line in said)
+    assert record.planned == Record.opened(tmp_path, 1).planned == {"toy": 4}, "the table says of how many"
 
 
 def test_the_command_prints_one_table_and_fails_where_nothing_was_tried(tmp_path: Path, capsys):

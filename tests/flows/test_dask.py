@@ -310,9 +310,9 @@ def test_a_study_on_a_cluster_finds_the_figures_of_an_embedded_one(tmp_path, sch
 def test_a_local_cluster_listens_on_loopback_behind_keys_and_shows_no_pages():
     from distributed import Client
 
-    from flows.runtime.task_runners import _local_cluster
+    from flows.runtime.dask_cluster import local_cluster
 
-    with _local_cluster(1) as cluster:
+    with local_cluster(1) as cluster:
         address, server = cluster.scheduler_address, cluster.scheduler.http_server
         assert address.startswith("tls://127.0.0.1:") and server.address == "127.0.0.1"
         for page in ("status", "info/main/workers.html", "json/counts.json", "metrics"):
@@ -322,6 +322,30 @@ def test_a_local_cluster_listens_on_loopback_behind_keys_and_shows_no_pages():
             call_without_keys(int(address.rpartition(":")[2]))
         with Client(cluster) as ours:
             assert ours.submit(int, "7").result() == 7
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_worker_that_takes_long_to_end_does_not_fail_what_was_done(patient: bool, monkeypatch: pytest.MonkeyPatch):
+    import psutil
+    from distributed.process import AsyncProcess
+
+    from flows.runtime import dask_cluster
+
+    async def starved(process: AsyncProcess, timeout: float | None = None) -> None:
+        raise TimeoutError
+
+    if not patient:
+        monkeypatch.setattr(dask_cluster, "PatientNanny", dask_cluster.Nanny)
+    cluster = dask_cluster.local_cluster(1)
+    workers = [psutil.Process(nanny.pid) for nanny in cluster.workers.values()]
+    with monkeypatch.context() as machine:
+        machine.setattr(AsyncProcess, "join", starved)
+        if patient:
+            cluster.close()
+        else:  # the control
+            pytest.raises(TimeoutError, cluster.close)
+    assert len(psutil.wait_procs(workers, 30)[0]) == 1
+    assert (cluster.status.name == "closed") is patient
 
 
 def call_without_keys(port: int) -> bytes:

@@ -298,6 +298,29 @@ def test_a_lost_draw_burns_its_charge_when_a_person_says_so(small: Small, steps,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stage", ["cells", "noisy-counts", "consistent-counts"])
+def test_a_run_that_another_overtook_answers_with_what_that_one_published(
+    small: Small, steps, monkeypatch: pytest.MonkeyPatch, stage: str
+):
+    """As where a machine slept, and its release was run elsewhere: when it wakes, nothing of it may be stored any more."""
+    granted(steps)
+    write, paid = Store.write, []
+
+    def overtaken(self, of, name, *rest, **more):
+        if name == stage and not paid:
+            monkeypatch.setattr(Store, "write", write)
+            paid.append(run_stages(Home(small.home), small.release))
+        return write(self, of, name, *rest, **more)
+
+    monkeypatch.setattr(Store, "write", overtaken)
+    said = steps("run", small.release, "--json")
+    assert paid == [stage == "cells"], "the other one paid only where this one had not"
+    assert said.code == 0 and not said.json["charged"] and said.json["balance"] == "0.5", said.err
+    assert steps("verify", said.json["folder"]).code == 0 and steps("budget", "verify").code == 0
+    assert not list(small.home.rglob("cells/*.parquet"))
+
+
+@pytest.mark.slow
 def test_an_answer_does_not_depend_on_what_prefects_server_sends_back(small: Small, steps, monkeypatch):
     """A request sent twice is answered from the server's database, where a state has no data."""
     from prefect import flow_engine

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from schemas.spec.release import Release
 from tasks.specs import load_release
 from tasks.stages.audit import bundles, check_bundle, check_ledger, must_be_current
 from tasks.stages.build import build_tree
@@ -21,10 +22,11 @@ from tasks.stages.charge import charge, must_be_payable
 from tasks.stages.correct import correct
 from tasks.stages.discretize import discretize
 from tasks.stages.evaluate import evaluate
-from tasks.stages.finished import find_finished
+from tasks.stages.finished import Finished, find_finished
 from tasks.stages.forget import forget_exact_counts
 from tasks.stages.plan import plan
 from tasks.stages.publish import publish_release
+from tasks.stages.references import PlanReference
 from tasks.stages.sanitize import sanitize
 from tasks.stages.synthesize import linked_tables, synthesize
 from tasks.stages.validate import silent_gx, validate
@@ -50,9 +52,16 @@ def run_stages(home: Home, path: Path) -> bool:
     at("plan")
     planned = plan(home, asked)
     if finished := find_finished(home, asked, planned):
-        publish_release(home, asked, planned, finished.public)
-        forget_exact_counts(home, asked)
-        return False
+        return _found(home, asked, planned, finished)
+    try:
+        return _made(home, asked, planned, at)
+    except Exception:
+        if not (finished := find_finished(home, asked, planned)):
+            raise
+        return _found(home, asked, planned, finished)
+
+
+def _made(home: Home, asked: Release, planned: PlanReference, at: Callable[[str], str]) -> bool:
     must_be_payable(home, planned)
     at("validate")
     validate(home, asked)
@@ -77,8 +86,19 @@ def run_stages(home: Home, path: Path) -> bool:
     return paid.new
 
 
+def _found(home: Home, asked: Release, planned: PlanReference, finished: Finished) -> bool:
+    publish_release(home, asked, planned, finished.public)
+    forget_exact_counts(home, asked)
+    return False
+
+
 def in_child(function) -> tuple[int, list]:
     """The exit status of a forked child, and what it reported."""
+    return ended(*forked(function))
+
+
+def forked(function) -> tuple[int, int]:
+    """A child that does this and reports it: its number, and where to read."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -90,6 +110,10 @@ def in_child(function) -> tuple[int, list]:
             os.write(writer, json.dumps(f"{type(error).__name__}: {error}").encode() + b"\n")
             os._exit(1)
     os.close(writer)
+    return child, reader
+
+
+def ended(child: int, reader: int) -> tuple[int, list]:
     with os.fdopen(reader) as pipe:
         said = [json.loads(line) for line in pipe]
     return os.waitpid(child, 0)[1], said
@@ -100,12 +124,12 @@ def killed_at(step: int | None, home: Home, path: Path, writer: int) -> list[str
     return _killed(lambda stages: len(stages) == step, home, path)
 
 
-def killed_in(stage: str, nth: int, home: Home, path: Path) -> list[str]:
-    """Dies at the n-th durable step of a stage."""
-    return _killed(lambda stages: stages[-1] == stage and stages.count(stage) == nth, home, path)
+def killed_in(stage: str, nth: int, home: Home, path: Path, by: int = signal.SIGKILL) -> list[str]:
+    """Sends itself a signal at the n-th durable step of a stage; dies of the one that nobody can refuse."""
+    return _killed(lambda stages: stages[-1] == stage and stages.count(stage) == nth, home, path, by)
 
 
-def _killed(now: Callable[[list[str]], bool], home: Home, path: Path) -> list[str]:
+def _killed(now: Callable[[list[str]], bool], home: Home, path: Path, by: int = signal.SIGKILL) -> list[str]:
     stages: list[str] = []
     for name in ("fsync", "link", "rename", "replace", "unlink"):
         original = getattr(os, name)
@@ -113,7 +137,7 @@ def _killed(now: Callable[[list[str]], bool], home: Home, path: Path) -> list[st
         def counted(*arguments, _original=original, **named):
             stages.append(stage_now)
             if now(stages):
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), by)
             return _original(*arguments, **named)
 
         setattr(os, name, counted)
