@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
 from schemas import tables
-from schemas.errors import DataInvalid
+from schemas.errors import DataInvalid, InfrastructureFault
 from schemas.expectations import wanted_columns
 from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
@@ -17,7 +17,7 @@ from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import unpacked
-from tasks.reading.locked_down import memory_for
+from tasks.reading.locked_down import ONE_THREAD, memory_for
 from tasks.reading.persons_sql import bounded_cells, prepare, whole_units
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query_in_blocks
 
@@ -57,15 +57,32 @@ def counts_of(cells: str, source: Source, domain: Domain, scratch: Path, key: by
 
 
 def answers(sql: str, source: Source, domain: Domain, scratch: Path, key: bytes) -> Iterator[pa.Table]:
-    """What DuckDB answers about records that were validated, in blocks: if it cannot, they have changed since."""
-    try:
-        with connect(source, scratch, memory_for(domain)) as connection:
-            prepare(connection, domain, key)
-            yield from query_in_blocks(connection, sql, BLOCK)
+    """What DuckDB answers about records that were validated, in blocks: if it cannot, they have changed since.
+
+    Two threads that group at once now and then want more than the memory set aside, where one spills: it is asked again, as
+    long as it has answered nothing.
+    """
+    told, roomy = False, memory_for(domain)
+    for settings in (roomy, roomy | ONE_THREAD):
+        try:
+            for block in _asked(sql, source, domain, scratch, key, settings):
+                told = True
+                yield block
             return
-    except ReadingFailed:
-        pass  # raised below: neither cause nor context
+        except ReadingFailed:
+            break  # raised below: neither cause nor context
+        except InfrastructureFault:
+            if told or settings is not roomy:
+                raise
     raise DataInvalid(UNFIT)
+
+
+def _asked(
+    sql: str, source: Source, domain: Domain, scratch: Path, key: bytes, settings: Mapping[str, str]
+) -> Iterator[pa.Table]:
+    with connect(source, scratch, settings) as connection:
+        prepare(connection, domain, key)
+        yield from query_in_blocks(connection, sql, BLOCK)
 
 
 def must_be_readable(source: Source, domain: Domain) -> None:

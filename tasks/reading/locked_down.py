@@ -11,6 +11,7 @@ from steps_engine.accounting.effort import LEAST_COUNTING, counting_bytes
 
 MEMORY = "512MB"  # more where there is more to count: `memory_for`
 THREADS = 2
+ONE_THREAD = {"threads": "1"}
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": MEMORY,
     "threads": THREADS,

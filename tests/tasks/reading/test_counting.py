@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import DataInvalid
+from schemas.errors import DataInvalid, InfrastructureFault
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import encode
+from tasks.reading import counting
 from tasks.reading.encoding_sql import words
 from tasks.stages.discretize import fingerprint
 from tests.tasks.reading.records import count_cells, good_frame, make_domain, make_release
@@ -353,3 +354,38 @@ def test_what_duckdb_says_midway_through_an_answer_does_not_leave_with_it(tmp_pa
     with duckdb.connect() as connection:
         sizes = [len(block) for block in query_in_blocks(connection, "SELECT i FROM range(10000) t(i)", 3000)]
     assert sizes == [3000, 3000, 3000, 1000]
+
+
+def _without_memory(monkeypatch, blocks_before: int, threads: list[str]):
+    """DuckDB runs out of memory where more than one thread counts, after so many blocks; which threads were asked is kept."""
+
+    def asked(connection, sql, rows):
+        threads.append(str(connection.execute("SELECT current_setting('threads')").fetchone()[0]))
+        found = answered(connection, sql, rows)
+        if threads[-1] != "1":
+            yield from [next(found) for _ in range(blocks_before)]
+            raise InfrastructureFault("no memory")
+        yield from found
+
+    answered = counting.query_in_blocks
+    monkeypatch.setattr(counting, "query_in_blocks", asked)
+
+
+def test_where_two_threads_find_no_memory_one_counts_the_same(tmp_path, monkeypatch):
+    good_frame().to_parquet(tmp_path / "r.parquet")
+    release, threads = make_release(tmp_path / "r.parquet"), []
+    whole = count_cells(release, tmp_path)
+    _without_memory(monkeypatch, 0, threads)
+    again = count_cells(release, tmp_path)
+    assert threads == ["2", "1"]
+    assert np.array_equal(again.codes, whole.codes) and np.array_equal(again.count, whole.count)
+
+
+def test_what_was_answered_in_part_is_never_asked_again(tmp_path, monkeypatch):
+    """Else cells that were told before the memory ran out would be counted twice."""
+    good_frame().to_parquet(tmp_path / "r.parquet")
+    threads: list[str] = []
+    _without_memory(monkeypatch, 1, threads)
+    with pytest.raises(InfrastructureFault):
+        count_cells(make_release(tmp_path / "r.parquet"), tmp_path)
+    assert threads == ["2"]
