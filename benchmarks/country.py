@@ -169,7 +169,8 @@ def run(release_file: Path, home: Path, dask: str = "") -> dict[str, Any]:
 def shared_out(release_file: Path, home_folder: Path, workers: int) -> dict[str, float]:
     """Seconds of counting and of synthesis, handed to so many worker processes of Dask as a run hands them out.
 
-    A worker has one thread for synthesis; DuckDB counts with two in each, so that one worker alone keeps two cores busy there.
+    A worker keeps to a core of its own, as one on a machine of one core would: DuckDB counts with two threads in each, so
+    that one worker alone would else keep two cores busy.
     """
     from distributed import Client, LocalCluster
 
@@ -190,6 +191,8 @@ def shared_out(release_file: Path, home_folder: Path, workers: int) -> dict[str,
     planned, shares = plan(home, release), shares_of_source(release)
     with LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=None, dashboard_address=None) as cluster:
         with Client(cluster) as client:
+            for core, worker in enumerate(client.scheduler_info()["workers"]):
+                client.run(os.sched_setaffinity, 0, {core}, workers=[worker])
             begun = time.monotonic()
             with room_for_parts(home, release, len(shares)) as room:
                 client.gather([client.submit(count_part, home, release, *each) for each in zip(shares, room, strict=True)])
