@@ -111,6 +111,11 @@ class Geography(Strict):
         return tuple(tuple(number[level][row[level]] for row in self.table) for level in range(len(self.levels)))
 
 
+def geography_of(attribute: Any) -> Any:
+    """That of an attribute; None where its categories are no places within places."""
+    return getattr(attribute, "geography", None)
+
+
 def tree_problem(levels: Sequence[str], table: Sequence[Row]) -> tuple[int, str] | None:
     """The first row that makes the table no tree, and why."""
     above: list[dict[str, tuple[int, str]]] = [{} for _ in levels]

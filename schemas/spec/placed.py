@@ -27,6 +27,11 @@ class Placed:
         return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])
 
     @property
+    def levels(self) -> tuple[str, ...]:
+        """All of them, the attribute itself last; none where there is no geography."""
+        return (*self.coarser, *(self.attributes[place].name for place in self.geographies))
+
+    @property
     def of_attributes(self) -> tuple[Rule, ...]:
         """The rules that name no coarser level of places."""
         return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))
