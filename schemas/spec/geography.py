@@ -68,7 +68,7 @@ class Geography(Strict):
         default="least_error",
         description="How the part of the budget that places get is divided among their levels: `least_error`, so that fewest "
         "rows are misplaced over all levels, with more for those that `analyses` name; `equal`; or a number for each, such as "
-        "{region: 1/4, county: 1/4, tract: 1/2}. Only `decomposition: places` measures levels.",
+        "{region: 1/4, county: 1/4, tract: 1/2}. Only `decomposition: places` and `households` measure levels.",
     )
 
     @model_validator(mode="after")
