@@ -71,12 +71,12 @@ def _table_of_persons(asked: TableAnalysis | ModelAnalysis, named: str, domain: 
 
 
 def _must_be_counted(table: Sequence[str], named: str, domain: Domain) -> None:
-    """Other members are counted by places of the coarsest level alone."""
-    if finer := [level for level in domain.levels[1:] if level in table]:
-        coarsest = domain.levels[0]
+    """Other members are counted by places of one level alone."""
+    counted = domain.levels[domain.coarsest - 1] if domain.geographies else None
+    if others := [level for level in domain.levels if level in table and level != counted]:
         raise SpecError(
-            f"the table of {table_name(table)} names {finer[0]} and {named}, of a person; members are counted by {coarsest} "
-            f"alone. Name {coarsest}, or what households have by {finer[0]}: n_person, kinds of members, reference persons"
+            f"the table of {table_name(table)} names {others[0]} and {named}, of a person; members are counted by {counted} "
+            f"alone. Name {counted}, or what households have by {others[0]}: n_person, kinds of members, reference persons"
         )
 
 

@@ -15,8 +15,6 @@ from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.places import places_of
 
-COARSEST = 1  # level of places
-
 
 def joined(domain: Domain, households: Counts, members: Counts) -> Counts:
     """Both as one, in the order of their codes."""
@@ -38,7 +36,7 @@ def parted(domain: Domain, counts: Counts) -> tuple[Counts, Counts]:
 
 def measured_members(domain: Domain) -> Domain:
     """What rows of other members are measured by: the place of the coarsest level stands in place of the finest."""
-    return places_of(domain.counted).at_level(COARSEST) if domain.geographies else domain.counted
+    return places_of(domain.counted).at_level(domain.coarsest) if domain.geographies else domain.counted
 
 
 def in_coarsest(domain: Domain, codes: np.ndarray) -> np.ndarray:
@@ -46,7 +44,7 @@ def in_coarsest(domain: Domain, codes: np.ndarray) -> np.ndarray:
     if not domain.geographies:
         return codes
     places, found = places_of(domain), codes.copy(order="K")
-    found[:, places.attribute] = places.at(COARSEST)[codes[:, places.attribute]]
+    found[:, places.attribute] = places.at(domain.coarsest)[codes[:, places.attribute]]
     return found
 
 

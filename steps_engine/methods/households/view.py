@@ -56,7 +56,8 @@ def _of_members(domain: Domain) -> str:
     who = "of every member who is not the reference person, beside the columns of the household"
     if not domain.geographies:
         return f"The same was measured {who}."
+    level = domain.levels[domain.coarsest - 1]
     return (
-        f"Attributes and their pairs were measured {who}, by {domain.levels[0]} and no finer place: within it members follow "
-        "the other columns of their household."
+        f"Attributes and their pairs were measured {who}, by {level} and no finer place: within it members follow the other "
+        "columns of their household."
     )

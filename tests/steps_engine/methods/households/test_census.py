@@ -33,7 +33,7 @@ from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.noise import SeededRandomness
 from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.analyses import planned_problems
-from tests.steps_engine.methods.households.census import census, counted_in, some_placed
+from tests.steps_engine.methods.households.census import TABLE, TENURE, census, counted_in, some_placed
 from tests.steps_engine.methods.households.small import AT_MOST, domain, plan, release
 
 OF = census()
@@ -113,6 +113,19 @@ def test_analyses_by_place_are_measured_and_the_verifier_knows_it():
         assert "is not measured, and the plan says it is" in " ".join(
             planned_problems(paid.model_copy(update={"draws": kept}), OF)
         )
+
+
+def test_members_are_counted_by_the_coarsest_level_that_tells_places_apart():
+    table = tuple(("all", *row) for row in TABLE)
+    country = {"levels": ("country", "region", "county", "tract"), "table": table}
+    of = census(home={"attributes": (TENURE, {"name": "tract", "kind": "categorical", "geography": country})})
+    assert of.coarsest == 2 and parts_of(of, plan(of, epsilon=Decimal(4)))[1].domain.names[1] == "region"
+    alone = {"levels": ("country", "tract"), "table": tuple((row[0], row[-1]) for row in table)}
+    of = census(home={"attributes": (TENURE, {"name": "tract", "kind": "categorical", "geography": alone})})
+    found = run(release(of, epsilon=8), counted_in(of, HOMES[:300]), SeededRandomness(1))
+    assert of.coarsest == 1 and parts_of(of, found.plan)[1].domain.sizes[1] == 1
+    assert not method_of(found.plan).check(of, found.plan, found.tables).findings
+    assert method_of(found.plan).view(of, found.plan, found.tables).levels
 
 
 @pytest.mark.parametrize("finer", ["county", "tract"])
