@@ -131,7 +131,7 @@ def test_a_census_is_released_verified_and_asked_at_every_level(place):
     assert [each["measured"] for each in results] == [True] * 3 and not any(each["honest"] for each in results)
     confidential = place / "home" / "confidential" / "census"
     assert "lie in another tract" in (confidential / "evaluation.html").read_text()
-    assert len(bundle.fit("age ~ region + tenure")) == 5  # of persons beside their household's places
+    assert len(bundle.fit("age ~ region + tenure")) == 4  # of persons beside their household's places
     package = json.loads((folder / "datapackage.json").read_bytes())
     columns = {each["path"]: [field["name"] for field in each["schema"]["fields"]] for each in package["resources"]}
     assert columns["household-1.csv"] == ["household", "tenure", "tract", "region", "county"]

@@ -68,7 +68,7 @@ def counts_places(plan: Plan) -> bool:
 def drawn_of(plan: Plan, rows_of: str | None) -> dict[str, Any]:
     """The draws of one part, and its lines of the plan: one for each draw of a measurement, those of members last."""
     draws = tuple(draw for draw in plan.draws if draw.rows_of == rows_of)
-    members = sum(draw.rows_of is not None and draw.set == plan.served[0] for draw in plan.draws)
+    members = sum(draw.rows_of is not None and draw.set in plan.served[:1] for draw in plan.draws)
     first = len(plan.layers) - members
     return {"draws": draws, "layers": plan.layers[:first] if rows_of is None else plan.layers[first:]}
 
