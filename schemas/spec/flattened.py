@@ -17,7 +17,7 @@ from schemas.spec.attributes import Attribute, Integer, Named, Numeric, Ordinal
 from schemas.spec.completing import as_rules, impossible
 from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
-from schemas.spec.linked_names import must_be_free, must_count_kinds, must_have_no_places
+from schemas.spec.linked_names import must_be_free, must_count_kinds, must_lie_in_one_place, must_name_no_place, places_in
 from schemas.spec.rules import Rule, codes_of_value, compared, comparison
 from schemas.spec.yaml import problem_at
 
@@ -236,8 +236,9 @@ def must_flatten(tables: Tables) -> None:
             f"{MOST_RULES // 2} can be released. Bound kinds by `most`, give the attribute fewer categories, or lower at_most",
         )
     must_count_kinds([number_of(kind) for kind in person.listed_kinds[:-1]])
-    must_have_no_places(tables)
-    must_be_free(tables, (*_names(tables), *(each.name for each in (*household_derived(tables), *person.derived))))
+    must_lie_in_one_place(tables)
+    derived = (each.name for each in (*household_derived(tables), *person.derived))
+    must_be_free(tables, (*_names(tables), *places_in(tables)[:-1], *derived))
     _must_keep_rules(tables)
 
 
@@ -246,6 +247,7 @@ def _must_keep_rules(tables: Tables) -> None:
     person = tables.person
     for place, rule in enumerate(person.rules):
         try:
+            must_name_no_place(rule, tables)
             for each in _expanded(rule, tables):
                 for name, value in (each.never or {}).items():
                     codes_of_value(attribute_of(name, tables), value)

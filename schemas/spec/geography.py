@@ -68,7 +68,7 @@ class Geography(Strict):
         default="least_error",
         description="How the part of the budget that places get is divided among their levels: `least_error`, so that fewest "
         "rows are misplaced over all levels, with more for those that `analyses` name; `equal`; or a number for each, such as "
-        "{region: 1/4, county: 1/4, tract: 1/2}. Only `decomposition: places` measures levels.",
+        "{region: 1/4, county: 1/4, tract: 1/2}. Only `decomposition: places` and `households` measure levels.",
     )
 
     @model_validator(mode="after")
@@ -109,6 +109,11 @@ class Geography(Strict):
         """Of every level, the number of the place in which each finest place lies; it never falls."""
         number = [{label: code for code, label in enumerate(labels)} for labels in self.labels]
         return tuple(tuple(number[level][row[level]] for row in self.table) for level in range(len(self.levels)))
+
+
+def geography_of(attribute: Any) -> Any:
+    """That of an attribute; None where its categories are no places within places."""
+    return getattr(attribute, "geography", None)
 
 
 def tree_problem(levels: Sequence[str], table: Sequence[Row]) -> tuple[int, str] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from schemas.spec.attribute_base import usable_name
 from schemas.spec.consistent import alike
-from schemas.spec.linked import Tables
+from schemas.spec.geography import geography_of
+from schemas.spec.linked import HouseholdTable, PersonRule, PersonTable, Tables
 from schemas.spec.yaml import Keys, problem_at
 
 TAKEN = {
@@ -35,13 +37,32 @@ def must_be_free(tables: Tables, flat: Sequence[str]) -> None:
         first[alike(name)] = name
 
 
-def must_have_no_places(tables: Tables) -> None:
-    """Places within places are counted of one table only."""
-    for which in ("household", "person"):
-        for number, attribute in enumerate(getattr(tables, which).attributes):
-            if getattr(attribute, "geography", None) is not None:
-                text = f"{attribute.name} has a geography, and linked tables have none yet; write its categories instead"
-                raise problem_at((which, "attributes", number, "geography"), text)
+def must_lie_in_one_place(tables: Tables) -> None:
+    """A household, with everybody in it, lies in one place: that is an attribute of its own, and only one."""
+    placed = [("household", number) for number in _placed(tables.household)][1:]
+    placed += [("person", number) for number in _placed(tables.person)]
+    for which, number in placed:
+        name = getattr(tables, which).attributes[number].name
+        text = f"{name} has a geography; of linked tables one attribute of households has one: write its categories instead"
+        raise problem_at((which, "attributes", number, "geography"), text)
+
+
+def must_name_no_place(rule: PersonRule, tables: Tables) -> None:
+    """Members are drawn given their household, and counted by places of the coarsest level alone."""
+    compared = (part.strip() for part in re.split("<=|==|<", rule.always or ""))
+    named = {*(rule.never or ()), *rule.when, *compared}
+    if found := [level for level in places_in(tables) if level in named]:
+        raise ValueError(f"it names {found[0]}, a place; rules of persons name none, those of households may")
+
+
+def places_in(tables: Tables) -> tuple[str, ...]:
+    """The levels of the place that households lie in, the finest last; none where there is no geography."""
+    household = tables.household
+    return tuple(level for number in _placed(household) for level in geography_of(household.attributes[number]).levels)
+
+
+def _placed(table: HouseholdTable | PersonTable) -> list[int]:
+    return [number for number, attribute in enumerate(table.attributes) if geography_of(attribute) is not None]
 
 
 def must_count_kinds(names: Sequence[str]) -> None:
@@ -59,3 +80,5 @@ def _written(tables: Tables) -> Iterator[tuple[Keys, str]]:
         table = getattr(tables, which)
         for key in ("attributes", "derived"):
             yield from (((which, key, number), each.name) for number, each in enumerate(getattr(table, key)))
+    at = ("household", "attributes")
+    yield from (((*at, number, "geography"), level) for number in _placed(tables.household) for level in places_in(tables)[:-1])

@@ -27,6 +27,19 @@ class Placed:
         return tuple(level for place in self.geographies for level in self.attributes[place].geography.levels[:-1])
 
     @property
+    def levels(self) -> tuple[str, ...]:
+        """All of them, the attribute itself last; none where there is no geography."""
+        return (*self.coarser, *(self.attributes[place].name for place in self.geographies))
+
+    @property
+    def coarsest(self) -> int:
+        """The level, 1, 2, …, by which other members of households are counted: the coarsest that tells places apart, and never
+        the finest.
+        """
+        named: tuple[tuple[str, ...], ...] = self.attributes[self.geographies[0]].geography.labels[:-1]
+        return next((level for level, labels in enumerate(named, start=1) if len(labels) > 1), 1)
+
+    @property
     def of_attributes(self) -> tuple[Rule, ...]:
         """The rules that name no coarser level of places."""
         return tuple(rule for rule in self.rules if not set(self.coarser).intersection(rule.never or ()))

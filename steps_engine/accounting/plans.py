@@ -225,7 +225,8 @@ def _must_be_sayable(plan: Plan) -> None:
 
 def _must_be_drawable(plan: Plan, domain: Domain) -> None:
     """No scale beyond what noise.py draws: a draw that fails after the charge would cost ε and give nothing."""
-    sizes = dict(zip(domain.counted.names, domain.counted.sizes, strict=True))
+    levels = {each.derived.name: each.attribute.size for each in domain.followings[: len(domain.coarser)]}
+    sizes = dict(zip(domain.counted.names, domain.counted.sizes, strict=True)) | levels
     for draw in (draw for draw in plan.draws if draw.kind == "count"):
         if len(draw.tables) > MOST_DIMENSIONS:
             raise SpecError(

@@ -20,12 +20,14 @@ from schemas.tables import PERSON
 from steps_engine.accounting.composition import ways_of
 from steps_engine.accounting.mechanisms import GAUSSIAN, contrast_variance
 from steps_engine.domain.cells import Space
+from steps_engine.domain.linked import measured_members
 from steps_engine.domain.places import Places, places_of, with_levels
 from steps_engine.domain.settled import settling
 from steps_engine.inference.contrasts import is_counted, residual_variance
 from steps_engine.inference.place_tables import Of, is_of_places, level_errors, names_of, of_tree, place_tables
 
 Names = frozenset[str]
+BY_PLACE = ("places", "households")  # methods that count levels of places
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose layers refine each other, down to cells of all attributes
 
 
@@ -40,7 +42,7 @@ class Measured:
 
     @classmethod
     def of(cls, domain: Domain, plan: Plan) -> Measured:
-        places = places_of(domain) if domain.geographies and plan.decomposition == "places" else None
+        places = places_of(domain) if domain.geographies and plan.decomposition in BY_PLACE else None
         return cls(with_levels(domain), plan, places)
 
     def part(self, of: Iterable[str]) -> Measured:
@@ -49,7 +51,8 @@ class Measured:
 
     @cached_property
     def members(self) -> Measured:
-        return Measured(self.domain.counted, self.plan, rows_of=PERSON)
+        counted = self.domain.counted if self.places is None else measured_members(self.places.domain)
+        return Measured(counted, self.plan, rows_of=PERSON)
 
     @property
     def _draws(self) -> tuple[Draw, ...]:

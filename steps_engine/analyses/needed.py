@@ -64,8 +64,8 @@ def of_each_part(table: Table, domain: Domain) -> tuple[Table, ...]:
     assert domain.tables is not None
     person = domain.tables.person
     reference = {REFERENCE + name if name in person.names else name for name in table if name != person.reference_name}
-    found = (_ordered(reference, domain), _ordered(table, domain.counted))
-    return tuple(of for of in found if of)
+    order = (*with_levels(domain).names, *person.names)
+    return tuple(tuple(sorted(of, key=order.index)) for of in (reference, table) if of)
 
 
 def _ordered(names: Iterable[str], domain: Domain) -> Table:

@@ -46,15 +46,16 @@ def question_of(asked: TableAnalysis | ModelAnalysis, domain: Domain) -> Analysi
 
 def seen_by(analysis: Analysis, domain: Domain) -> Domain:
     """The domain of the rows that an analysis is of: all persons of linked tables, or those of the domain."""
-    return everybody(domain) if analysis.rows_of is not None else with_levels(domain)
+    return everybody(with_levels(domain)) if analysis.rows_of is not None else with_levels(domain)
 
 
 def _not_of_households(asked: TableAnalysis | ModelAnalysis, domain: Domain) -> list[str]:
     """What an analysis of linked tables names that household rows do not have."""
+    known = {*domain.names, *domain.coarser}
     if isinstance(asked, TableAnalysis):
-        return [name for name in asked.table if name not in domain.names]
+        return [name for name in asked.table if name not in known]
     outcome, predictors = variables(Model(asked.model, asked.model, "linear"))
-    return [name for name in (outcome, *predictors, *asked.where) if name not in domain.names]
+    return [name for name in (outcome, *predictors, *asked.where) if name not in known]
 
 
 def _table_of_persons(asked: TableAnalysis | ModelAnalysis, named: str, domain: Domain) -> Analysis:
@@ -65,7 +66,18 @@ def _table_of_persons(asked: TableAnalysis | ModelAnalysis, named: str, domain: 
             f"the model {asked.model!r} names {named!r}, of a person; of persons tables alone can be planned. Name the tables "
             f"that it needs and fit it to the sets by `steps fit`, or name columns of households: {', '.join(domain.names)}"
         )
-    return _table(asked, everybody(domain)).model_copy(update={"rows_of": "person"})
+    _must_be_counted(asked.table, named, domain)
+    return _table(asked, everybody(with_levels(domain))).model_copy(update={"rows_of": "person"})
+
+
+def _must_be_counted(table: Sequence[str], named: str, domain: Domain) -> None:
+    """Other members are counted by places of one level alone."""
+    counted = domain.levels[domain.coarsest - 1] if domain.geographies else None
+    if others := [level for level in domain.levels if level in table and level != counted]:
+        raise SpecError(
+            f"the table of {table_name(table)} names {others[0]} and {named}, of a person; members are counted by {counted} "
+            f"alone. Name {counted}, or what households have by {others[0]}: n_person, kinds of members, reference persons"
+        )
 
 
 def _table(asked: TableAnalysis, domain: Domain) -> Analysis:

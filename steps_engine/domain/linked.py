@@ -1,6 +1,7 @@
 """Counts of linked tables: household rows and rows of their other members, in one table. CONFIDENTIAL.
 
-A household's row has in every column of members the code behind the last category: nobody.
+A household's row has in every column of members the code behind the last category: nobody. Where households lie in places
+within places, their rows are measured by places of every level, and those of members by the coarsest alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from schemas.spec.domain import Domain
 from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.domain.places import places_of
 
 
 def joined(domain: Domain, households: Counts, members: Counts) -> Counts:
@@ -30,6 +32,51 @@ def joined(domain: Domain, households: Counts, members: Counts) -> Counts:
 def parted(domain: Domain, counts: Counts) -> tuple[Counts, Counts]:
     """Household rows, and rows of other members; read in blocks where all of them are."""
     return PartCounts(domain, counts, True), PartCounts(domain, counts, False)
+
+
+def measured_members(domain: Domain) -> Domain:
+    """What rows of other members are measured by: the place of the coarsest level stands in place of the finest."""
+    return places_of(domain.counted).at_level(domain.coarsest) if domain.geographies else domain.counted
+
+
+def in_coarsest(domain: Domain, codes: np.ndarray) -> np.ndarray:
+    """The same rows, of households or members, as those of members are measured."""
+    if not domain.geographies:
+        return codes
+    places, found = places_of(domain), codes.copy(order="K")
+    found[:, places.attribute] = places.at(domain.coarsest)[codes[:, places.attribute]]
+    return found
+
+
+def measured_parts(domain: Domain, counts: Counts) -> tuple[Counts, Counts]:
+    """Household rows, and rows of other members as these are measured."""
+    households, members = parted(domain, counts)
+    return households, CoarseCounts(domain, members) if domain.geographies else members
+
+
+class CoarseCounts(Counts):
+    """CONFIDENTIAL. Rows by the place of the coarsest level, of which no more than a block need be held."""
+
+    def __init__(self, domain: Domain, counts: Counts) -> None:
+        object.__setattr__(self, "_domain", domain)
+        object.__setattr__(self, "_counts", counts)
+
+    _domain: Domain
+    _counts: Counts
+
+    def __repr__(self) -> str:
+        return f"CoarseCounts(confidential, {self._counts!r})"
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        return in_coarsest(self._domain, self._counts.codes)
+
+    @cached_property
+    def count(self) -> np.ndarray:
+        return self._counts.count
+
+    def blocks(self) -> Iterator[Counts]:
+        return (Counts(in_coarsest(self._domain, block.codes), block.count) for block in self._counts.blocks())
 
 
 class PartCounts(Counts):

@@ -154,6 +154,7 @@ def _member_table(domain: Domain, part: Part) -> pa.Table:
     others, flat = part.persons.filter(is_other), part.rows.take(part.home.filter(is_other))
     schema = tables.records(domain.counted)
     columns = [flat[name] for name in domain.names] + [others[name] for name in _person(domain).names]
+    columns += [flat[level] for level in domain.coarser]
     plain = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in columns]
     encoded = [
         each.dictionary_encode() if pa.types.is_dictionary(t) else each for each, t in zip(plain, schema.types, strict=True)

@@ -46,7 +46,7 @@ def must_measure_levels(release: Release, decomposition: str) -> None:
     domain, asked = release.domain, questions_of(release.spec.analyses, release.domain)
     tables = (table for each in asked for table in needed_by(each, domain))
     named = sorted(set(domain.coarser).intersection(name for table in tables for name in table))
-    if named and decomposition != "places":
+    if named and decomposition not in ("places", "households"):
         raise SpecError(
             f'release "{release.name}": an analysis names {named[0]}, a level of places, which decomposition: {decomposition} '
             "does not measure. Use decomposition: places, or leave it out."

@@ -20,6 +20,7 @@ from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import name_of
 from steps_engine.analyses.results import results_of
 from steps_engine.domain.cells import Space
+from steps_engine.domain.linked import measured_members
 from steps_engine.domain.linked_records import Everybody
 from steps_engine.domain.places import with_levels
 from steps_engine.domain.settled import is_settled
@@ -30,7 +31,7 @@ from tasks.verify.files import open_table
 MOST_ANALYSES = 100
 MOST_CELLS = 10_000  # of a table that is measured for an analysis
 ONE_TREE = frozenset({"tree", "flat", "uh"})  # methods whose leaves are cells of all attributes
-PLACES = "places"  # the method whose counts are of levels of places
+BY_PLACE = frozenset({"places", "households"})  # methods whose counts are of levels of places
 MOST_BY_PLACE = 2  # attributes that are counted by place together
 COUNTED = frozenset({"two_sided_geometric"})
 CLOSE = 1e-3  # of an interval's width: further than machines differ, and too little to mislead
@@ -73,7 +74,7 @@ def planned_problems(plan: Plan, domain: Domain) -> Iterator[str]:
 def _names_persons(analysis: Analysis, domain: Domain) -> bool:
     """Whether an analysis of linked tables is of persons: it names an attribute that household rows do not have."""
     named = analysis.table or [name for table in needed_by(analysis, domain) for name in table]
-    return domain.tables is not None and not set(named) <= set(domain.names)
+    return domain.tables is not None and not set(named) <= {*domain.names, *domain.coarser}
 
 
 def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
@@ -81,15 +82,17 @@ def _is_measured(table: Sequence[str], plan: Plan, domain: Domain) -> bool:
 
     Of linked tables those draws alone that are of the rows which have these attributes: of other members, or of households.
     """
-    of_members = domain.tables is not None and not set(table) <= set(domain.names)
-    domain = domain.counted if of_members else domain
+    of_members = domain.tables is not None and not set(table) <= {*domain.names, *domain.coarser}
+    domain = measured_members(domain) if of_members else domain
+    if not set(table) <= set(with_levels(domain).names):  # members by other places than those of the coarsest level
+        return False
     draws = [draw for draw in plan.draws if (draw.rows_of is not None) == of_members]
     seen = with_levels(domain)
     sizes = {name: size for name in table if (size := seen.sizes[seen.index(name)]) > 1}  # one category leaves nothing to tell
     table = sorted(sizes)
     if not table or prod(sizes.values()) > MOST_CELLS:
         return not table
-    if domain.geographies and plan.decomposition == PLACES and (levels := _levels(domain).intersection(table)):
+    if domain.geographies and plan.decomposition in BY_PLACE and (levels := _levels(domain).intersection(table)):
         return _is_counted_by_place([name for name in table if name not in levels], levels, plan, domain)
     drawn = {frozenset(of) for draw in draws for of in draw.tables}
     if not drawn:

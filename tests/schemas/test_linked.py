@@ -73,7 +73,7 @@ def test_numbers_of_members_add_up(homes):
 
 
 def test_what_files_say_of_persons_is_read(tmp_path):
-    """How values lie within bins; the name of a place's file is read too, and then refused as places are."""
+    """How values lie within bins; the name of a place's file is read too, and then refused: a household lies in a place."""
     (tmp_path / "within.csv").write_text("value,weight\n" + "".join(f"{age},3\n" for age in range(0, 100, 5)))
     age = "bounds: [0, 99], bins: 10"
     text = dataset(4000)
@@ -82,7 +82,7 @@ def test_what_files_say_of_persons_is_read(tmp_path):
     assert found.tables.person.attribute("age").within == found.attributes[found.index("reference_age")].within is not None
     (tmp_path / "places.csv").write_text("land,sex\na,b\na,c\n")
     places = "geography: {levels: [land, sex], table: places.csv}"
-    with pytest.raises(SpecError, match="line [0-9]+.*linked tables have none yet"):
+    with pytest.raises(SpecError, match="line [0-9]+.*one attribute of households has one"):
         loaded(tmp_path, text.replace("kind: categorical, categories: [female, male]", f"kind: categorical, {places}"))
 
 
@@ -126,15 +126,26 @@ WRONG = {
     "as draws are named": ("{{name: region,", '{{name: "person: sex",', "as what is measured of persons"),
     "upper and lower case": ("{{name: region,", "{{name: Sex,", "upper and lower case count as the same"),
     "the reference person's name": ("{{name: region,", "{{name: Reference_sex,", "upper and lower case count as the same"),
-    "places of households": (
+    "two places of households": (
         "{{name: region, kind: categorical, categories: [north, south, east, west]}}",
-        "{{name: region, kind: categorical, geography: {{levels: [land, region], table: [[a, b], [a, c]]}}}}",
-        "linked tables have none yet",
+        "{{name: region, kind: categorical, geography: {{levels: [land, region], table: [[a, b], [a, c]]}}}}\n"
+        "      - {{name: home, kind: categorical, geography: {{levels: [part, home], table: [[a, b], [a, c]]}}}}",
+        "home has a geography; of linked tables one attribute of households has one",
+    ),
+    "a level called as an attribute": (
+        "{{name: region, kind: categorical, categories: [north, south, east, west]}}",
+        "{{name: region, kind: categorical, geography: {{levels: [Sex, region], table: [[a, b], [a, c]]}}}}",
+        "stands in both tables",
+    ),
+    "a level called as a key": (
+        "{{name: region, kind: categorical, categories: [north, south, east, west]}}",
+        "{{name: region, kind: categorical, geography: {{levels: [person, region], table: [[a, b], [a, c]]}}}}",
+        "'person' is what a key",
     ),
     "places of persons": (
         "{{name: sex, kind: categorical, categories: [female, male]}}",
         "{{name: sex, kind: categorical, geography: {{levels: [land, sex], table: [[a, b], [a, c]]}}}}",
-        "linked tables have none yet",
+        "one attribute of households has one",
     ),
     "a kind that names nothing": ("spouse, child, other]", 'spouse, child, "it\'s", other]', "counted by kind"),
     "renamed to nothing": ("    key: hid", "    rename: {{ten: tenur}}\n    key: hid", "did you mean 'tenure'"),

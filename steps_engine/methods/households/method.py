@@ -1,4 +1,4 @@
-"""Households: two linked tables, measured as household rows and rows of their other members, both by pairs."""
+"""Households: two linked tables, measured as household rows, by pairs or places, and other members' rows, by pairs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from schemas.spec.method import MethodSpec
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.counting import Counts
-from steps_engine.domain.linked import parted
+from steps_engine.domain.linked import measured_parts
 from steps_engine.methods.blocks import Block, together
 from steps_engine.methods.checked import Checked
 from steps_engine.methods.households import check, view
-from steps_engine.methods.households.parts import both, parts_of, tagged
+from steps_engine.methods.households.parts import Part, both, counts_places, parts_of, tagged
 from steps_engine.methods.households.plan import candidate, outline
 from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.households.synthesize import Members, plausible, published
-from steps_engine.methods.pairs.method import PAIRS
+from steps_engine.methods.pairs.method import PAIRS, PairsMethod
 from steps_engine.methods.pairs.tables import read_structure
-from steps_engine.methods.pairs.view import sketch
+from steps_engine.methods.places.method import PLACES, PlacesMethod
+from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Candidate, Tables
 from steps_engine.methods.sources import Source
 from steps_engine.methods.tabulated import Asked, Tabulated
@@ -35,9 +36,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+DONE_BY: dict[str, PairsMethod | PlacesMethod] = {"pairs": PAIRS, "places": PLACES}
+
+
 @dataclass(frozen=True)
 class HouseholdsMethod:
-    """Pairs twice, and members given their households."""
+    """Pairs twice, or places and pairs, and members given their households."""
 
     name: str = "households"
     spec: type[MethodSpec] = HouseholdsSpec
@@ -50,17 +54,23 @@ class HouseholdsMethod:
 
     def build(self, domain: Domain, plan: Plan, counts: Counts | None, randomness: Randomness) -> pa.Table:
         assert counts is not None  # its margins are drawn with the structure
-        parts = zip(parts_of(domain, plan), parted(domain, counts), strict=True)
-        return both(*(PAIRS.build(part.domain, part.plan, own, randomness) for part, own in parts))
+        parts = zip(parts_of(domain, plan), measured_parts(domain, counts), strict=True)
+        return both(*(DONE_BY[part.done_by].build(part.domain, part.plan, own, randomness) for part, own in parts))
 
     def sanitize(self, domain: Domain, plan: Plan, counts: Counts, structure: pa.Table, randomness: Randomness) -> pa.Table:
-        parts = zip(parts_of(domain, plan), parted(domain, counts), strict=True)
-        return both(*(PAIRS.sanitize(part.domain, part.plan, own, part.own(structure), randomness) for part, own in parts))
+        return both(
+            *(
+                DONE_BY[part.done_by].sanitize(part.domain, part.plan, own, part.own(structure), randomness)
+                for part, own in zip(parts_of(domain, plan), measured_parts(domain, counts), strict=True)
+            )
+        )
 
     def correct(self, domain: Domain, plan: Plan, structure: pa.Table, noisy: pa.Table, randomness: Randomness) -> pa.Table:
-        parts = parts_of(domain, plan)
         return both(
-            *(PAIRS.correct(part.domain, part.plan, part.own(structure), part.own(noisy), randomness) for part in parts)
+            *(
+                DONE_BY[part.done_by].correct(part.domain, part.plan, part.own(structure), part.own(noisy), randomness)
+                for part in parts_of(domain, plan)
+            )
         )
 
     def synthesize(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> pa.Table:
@@ -69,7 +79,7 @@ class HouseholdsMethod:
 
     def blocks(self, domain: Domain, plan: Plan, tables: Tables, which_set: int, randomness: Randomness) -> list[Block]:
         household, _ = parts_of(domain, plan)
-        return PAIRS.blocks(domain, household.plan, household.of(tables), which_set, randomness)
+        return DONE_BY[household.done_by].blocks(domain, household.plan, household.of(tables), which_set, randomness)
 
     def link(
         self, domain: Domain, plan: Plan, tables: Tables, number: int, blocks: Sequence[Block], randomness: Randomness
@@ -79,9 +89,9 @@ class HouseholdsMethod:
         return published(domain, person, tables, number, randomness).linked(blocks, randomness)
 
     def source(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Source:
-        """Of household rows, as pairs are sampled."""
+        """Of household rows, as those of one table are sampled."""
         household, _ = parts_of(domain, plan)
-        return PAIRS.source(domain, household.plan, household.of(tables), number, randomness)
+        return DONE_BY[household.done_by].source(domain, household.plan, household.of(tables), number, randomness)
 
     def members(self, domain: Domain, plan: Plan, tables: Tables, number: int, randomness: Randomness) -> Members:
         """Whom such household rows live with."""
@@ -89,20 +99,21 @@ class HouseholdsMethod:
         return plausible(domain, person, tables, number, randomness)
 
     def lacking(self, domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
-        """Of household rows as pairs do; of persons, of whom reference persons and others were measured apart, all of it."""
+        """Of household rows what their method says; of persons all of it: reference persons and others were measured apart."""
         if domain.tables is None:
             return [tuple(domain.names[j] for j in each) for each in asked]
         household, _ = parts_of(domain, plan)
-        return PAIRS.lacking(domain, household.plan, household.of(tables), asked)
+        return DONE_BY[household.done_by].lacking(domain, household.plan, household.of(tables), asked)
 
     def tabulate(self, domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabulated | str:
         if domain.tables is None:
             return "reference persons and other members were counted apart"
         household, _ = parts_of(domain, plan)
-        return PAIRS.tabulate(domain, household.plan, household.of(tables), asked)
+        return DONE_BY[household.done_by].tabulate(domain, household.plan, household.of(tables), asked)
 
     def schemas(self, plan: Plan) -> dict[str, pa.Schema]:
-        return {stage: tagged(schema) for stage, schema in PAIRS.schemas(plan).items()}
+        method = DONE_BY["places" if counts_places(plan) else "pairs"]
+        return {stage: tagged(schema) for stage, schema in method.schemas(plan).items()}
 
     def check(self, domain: Domain, plan: Plan, tables: Tables) -> Checked:
         return check.check(domain, plan, tables)
@@ -111,14 +122,24 @@ class HouseholdsMethod:
         return view.view(domain, plan, tables)
 
     def sketch(self, plan: Plan) -> Sketch:
-        return sketch(plan)
+        return view.sketch(plan)
 
     def counts(self, domain: Domain, plan: Plan, tables: Tables, layer: int) -> pd.DataFrame:
         """Household rows' tables first, then members'."""
         household, person = parts_of(domain, plan)
-        first = len(domain.sizes) + len(read_structure(domain, household.plan, household.own(tables["tree"])).tables)
+        first = _tables(household, tables)
         part, number = (household, layer) if layer <= first else (person, layer - first)
-        return PAIRS.counts(part.domain, part.plan, part.of(tables), number)
+        return DONE_BY[part.done_by].counts(part.domain, part.plan, part.of(tables), number)
+
+
+def _tables(household: Part, tables: Tables) -> int:
+    """How many there are of household rows."""
+    if household.done_by == "places":
+        found = read_measured(household.domain, household.plan, household.of(tables))
+        return len(found.places.others) + len(found.nation.tables) + len(found.tables)
+    return len(household.domain.sizes) + len(
+        read_structure(household.domain, household.plan, household.own(tables["tree"])).tables
+    )
 
 
 HOUSEHOLDS = HouseholdsMethod()

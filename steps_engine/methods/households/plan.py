@@ -1,4 +1,4 @@
-"""The plan of linked tables: two plans of pairs, and how the budget is divided between them."""
+"""The plan of linked tables: two plans, of household rows and of other members, and how the budget is divided between them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from steps_engine.analyses.questions import questions_of
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
+from steps_engine.domain.linked import measured_members
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec
 from steps_engine.methods.households.synthesize import AT_A_TIME, candidates_of
@@ -27,6 +28,8 @@ from steps_engine.methods.pairs.division import ASSUMED_ROWS, candidates
 from steps_engine.methods.pairs.plan import BYTES_PER_VALUE
 from steps_engine.methods.pairs.plan import outline as outline_pairs
 from steps_engine.methods.pairs.spec import PairsSpec
+from steps_engine.methods.places.plan import outline as outline_places
+from steps_engine.methods.places.spec import PlacesSpec
 from steps_engine.methods.protocol import Candidate
 
 LEAST, MOST = Fraction(1, 10), Fraction(9, 10)  # of the budget, for household rows
@@ -47,8 +50,9 @@ def outline(release: Release, allowance: Allowance) -> Outline:
         raise SpecError("the budget is too small to be divided between households and members. Raise it.")
     household = replace(allowance, total=first)
     person = replace(allowance, total=allowance.total - first, rows=members)
-    of_household = outline_pairs(_asked(release, domain, method, ()), household)
-    of_person = outline_pairs(_asked(release, domain.counted, method, within_household(domain)), person, own_places(domain))
+    of_household = (outline_places if domain.geographies else outline_pairs)(_asked(release, domain, method, ()), household)
+    members_of = _asked(release, measured_members(domain), method, within_household(domain))
+    of_person = outline_pairs(members_of, person, own_places(domain))
     layers = [*_of_all(of_household, first / allowance.total, 0)]
     layers += _of_all(of_person, 1 - first / allowance.total, len(layers))
     return Outline(
@@ -69,7 +73,7 @@ def _bytes_of_members(domain: Domain) -> int:
 def must_have_members(domain: Domain) -> None:
     """Refuses rules under which members' rows cannot be built: once charged it would be too late."""
     try:
-        assert Space(domain.counted).components is not None
+        assert Space(measured_members(domain)).components is not None
         assert domain.conditionals is not None and domain.member_conditionals is not None
     except (SpecError, ValueError) as error:
         raise SpecError(f"rows of other members, beside the columns of their household: {error}") from None
@@ -82,11 +86,14 @@ def own_places(domain: Domain) -> frozenset[int]:
 
 def _asked(release: Release, flat: Domain, method: HouseholdsSpec, tables: tuple[tuple[str, ...], ...]) -> Release:
     """One part as a release of one table, by pairs: all of them, so that no election comes between."""
-    own = flat.names[len(release.domain.names) :]
-    importance = {name: method.importance.get(name, Fraction(1)) * (OWN if name in own else 1) for name in flat.names}
-    if unknown := set(method.importance) - set(release.domain.counted.names):
-        raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(release.domain.counted.names)}.")
-    pairs = PairsSpec(sets=method.sets, pairs="all").model_copy(update={"importance": importance})
+    own, places = flat.names[len(release.domain.names) :], release.domain.levels
+    names = [name for name in flat.names if name not in places]  # the budget of places is divided by their geography
+    importance = {name: method.importance.get(name, Fraction(1)) * (OWN if name in own else 1) for name in names}
+    known = [name for name in release.domain.counted.names if name not in places]
+    if unknown := set(method.importance).difference(known):
+        raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(known)}.")
+    spec_of = PlacesSpec if flat.geographies else PairsSpec
+    pairs = spec_of(sets=method.sets, pairs="all").model_copy(update={"importance": importance})
     total = release.spec.privacy.total if flat is release.domain else "estimated"
     privacy = release.spec.privacy.model_copy(update={"total": total})
     analyses = analyses_of_part(release, flat, tables)
@@ -99,11 +106,12 @@ def analyses_of_part(release: Release, flat: Domain, tables: tuple[tuple[str, ..
     of reference persons there, and one of other members.
     """
     domain, own = release.domain, list[AnyAnalysis]()
+    of_households = {*domain.names, *domain.coarser}
     for asked, question in zip(release.spec.analyses, questions_of(release.spec.analyses, domain), strict=True):
         if question.rows_of is None:
             own += [asked] if flat is domain else []
         else:
-            tables += tuple(of for of in needed_by(question, domain) if (flat is domain) == set(of).issubset(domain.names))
+            tables += tuple(of for of in needed_by(question, domain) if (flat is domain) == of_households.issuperset(of))
     named = {each.table for each in own if isinstance(each, TableAnalysis)}
     return (*own, *(TableAnalysis(table=of) for of in dict.fromkeys(tables) if of not in named))
 

@@ -12,10 +12,11 @@ from steps_engine.methods.pairs.spec import Importance
 
 
 class HouseholdsSpec(MethodSpec):
-    """Linked tables: household rows and rows of their other members by pairs, in one accounted plan."""
+    """Linked tables: household rows and rows of their other members, in one accounted plan."""
 
     decomposition: Literal["households"] = Field(
-        default="households", description="Linked tables: household rows, and rows of their other members, both by pairs."
+        default="households",
+        description="Linked tables: household rows, by pairs or places, and rows of their other members, by pairs.",
     )
     share: Exact | None = Field(
         default=None,

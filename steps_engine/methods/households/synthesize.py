@@ -19,6 +19,7 @@ from schemas.tables import SYNTHETIC
 from steps_engine.domain.beside import in_order
 from steps_engine.domain.counting import no_codes
 from steps_engine.domain.encoding import decode
+from steps_engine.domain.linked import in_coarsest
 from steps_engine.domain.linked_records import linked_tables, members_of
 from steps_engine.domain.records import codes_of, column_codes
 from steps_engine.inference.reweighting import tables_of
@@ -66,7 +67,8 @@ class Members:
         """Households and persons of these household rows; so many households came before them."""
         codes = codes_of(rows, self.domain)
         home, kind = members_of(self.domain, codes)
-        drawn = member_codes(self.domain, self.structure, self.found, codes[home], kind, randomness)
+        measured = in_coarsest(self.domain, codes)[home]
+        drawn = member_codes(self.domain, self.structure, self.found, measured, kind, randomness)
         own = in_order(self.domain, rows, codes, home, drawn, decode(drawn, self.domain.own, randomness), randomness)
         return linked_tables(self.domain, rows, home, own, before)
 
@@ -99,7 +101,7 @@ def plausible(domain: Domain, part: Part, tables: Tables, number: int, randomnes
 def member_codes(
     domain: Domain, structure: Structure, found: Estimate, rows: np.ndarray, kind: np.ndarray | None, randomness: Randomness
 ) -> np.ndarray:
-    """Members × own attributes of codes; `rows` are their households', `kind` their kind where it is settled."""
+    """Members × own attributes of codes; `rows` are their households', as measured, `kind` their kind where it is settled."""
     assert domain.tables is not None
     first, sizes = len(domain.sizes), domain.counted.sizes
     codes = no_codes(len(rows), domain.own.sizes)

@@ -73,7 +73,7 @@ def must_be_possible(places: Places) -> None:
     if any(places.attribute in each.places for each in places.domain.comparisons):
         raise SpecError(
             f"a rule compares {places.name} with another attribute, and decomposition: places keeps rules of places that say "
-            "never. Leave the rule out, or choose decomposition: pairs."
+            f"never. Leave the rule out{'' if places.domain.tables else ', or choose decomposition: pairs'}."
         )
     if places.tied is not None:
         _must_leave_somebody(places, places.tied)

@@ -88,7 +88,7 @@ def _linked(said: Description, file: File) -> dict[str, Any]:
     own: HouseholdTable | PersonTable = tables.household if kind == HOUSEHOLD else tables.person
     keys = [HOUSEHOLD] if kind == HOUSEHOLD else [HOUSEHOLD, PERSON]
     columns = [column_of(attribute.as_published()) for attribute in own.attributes]
-    columns += [derived_column(following) for following in own.followings]
+    columns += [derived_column(following) for following in said.domain.of_table(own).followings]
     fields = [{"name": key, "type": "integer", "constraints": {"required": True, "minimum": 1}} for key in keys]
     fields += [_field(column, of_text) for column in columns]
     schema: dict[str, Any] = {"fields": fields, "missingValues": [""] if of_text else ["", "nan"], "primaryKey": keys}

@@ -267,3 +267,28 @@ def test_a_rule_that_is_broken_in_the_last_block_is_found(good, tmp_path, confid
         assert sum(rule_breaks(counts_of(connection, release.domain), release.domain)) >= 1
     with pytest.raises(DataInvalid, match="have changed since"):
         list(counted_linked(release.sources, release.domain, confidential))
+
+
+REGION = "{name: region, kind: categorical, categories: [north, south, east, west]}"
+PLACES = "{name: region, geography: {levels: [land, region], table: places.csv}}"
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["in the table", "not in the table"])
+def test_a_household_in_a_place_that_is_not_in_the_table_is_refused_by_the_query_too(good, tmp_path, confidential, there):
+    """Whatever was validated: no household is counted in a place that nobody knows, and its name is in no message."""
+    written(tmp_path, good)
+    listed = ("north", "south", "east", "west")[: 4 if there else 3]
+    (tmp_path / "places.csv").write_text("land,region\n" + "".join(f"{place[0] > 'm'},{place}\n" for place in listed))
+    text = dataset(60)
+    assert REGION in text and (good[0].region == "west").any()
+    (tmp_path / "dataset.yaml").write_text(text.replace(REGION, PLACES))
+    release = load_release(tmp_path / "release.yaml")
+    if there:
+        households, _ = parted(release.domain, count_linked(release.sources, release.domain, confidential))
+        codes = households.codes[:, release.domain.index("region")]
+        labels = release.domain.attributes[release.domain.index("region")].labels
+        assert households.count[codes == labels.index("west")].sum() == (good[0].region == "west").sum()
+        return
+    with pytest.raises(DataInvalid, match="do not fit the domain") as refused:
+        count_linked(release.sources, release.domain, confidential)
+    assert "west" not in str(refused.value)
