@@ -20,7 +20,8 @@ from schemas.spec.domain import Domain
 from schemas.spec.method import method_spec
 from schemas.spec.release import Release, ReleaseSpec
 from steps_engine.analyses.questions import model_of, question_of
-from steps_engine.analyses.results import frame_of, results_of
+from steps_engine.analyses.results import results_of
+from steps_engine.analyses.seen import frame_of
 from steps_engine.domain.columns import with_derived
 from steps_engine.domain.counting import count_codes
 from steps_engine.domain.encoding import decode

@@ -114,7 +114,8 @@ def _attribute(attribute: Any) -> list[Demand]:
     if attribute.missing == "forbid":
         demands.append(("ColumnValuesToNotBeNull", name, {}, name, "is never missing", "missing"))
     if kind in ("categorical", "ordinal"):
-        words = f"is one of {', '.join(attribute.categories[:8])}{', …' if len(attribute.categories) > 8 else ''}"
+        of = "is a place of its table:" if getattr(attribute, "geography", None) else "is one of"
+        words = f"{of} {', '.join(attribute.categories[:8])}{', …' if len(attribute.categories) > 8 else ''}"
         return [*demands, ("ColumnValuesToBeInSet", name, {"value_set": list(attribute.categories)}, name, words, "outside")]
     demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind].format(form=_form(attribute))}", "unreadable"))
     if attribute.outside == "forbid":

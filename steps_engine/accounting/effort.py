@@ -14,7 +14,7 @@ ASSUMED_ROWS = 10**5  # where expected_rows is not public
 START_SECONDS, START_BYTES = 10.0, 2**28  # Prefect and its server, Great Expectations, drawing: whatever the data are
 READ_PER_VALUE, PUBLISHED_PER_VALUE, COMPARED_PER_VALUE, COMPARED_PER_MARGIN = 2.4e-7, 8e-8, 1e-7, 1.25e-8  # seconds
 COMPARED_BYTES = 60  # of a value that is compared
-LEFT_BYTES, BLOCK = 256, 2**20  # of a row, that stages which hold a block at a time leave behind for those after them
+LEFT_BYTES, LEFT_PER_VALUE, BLOCK = 256, 8, 2**20  # of a row, that stages which hold a block leave behind for those after them
 LEAST_COUNTING, COUNTED_BYTES, WORD = 2**29, 5, 63  # bytes: of any counting, and of a word of a cell's codes; its bits
 MOST_COMPARED = 2 * 10**7  # values of a table: of a larger one the evaluation takes a sample
 MOST_TRIPLES = 1_000  # margins of three attributes that are compared
@@ -62,7 +62,8 @@ def counting_bytes(domain: Domain) -> int:
 def bytes_around(domain: Domain) -> int:
     """What counting holds, or the evaluation, beside the start: the larger of both, since DuckDB gives back all of its own.
 
-    The evaluation holds a sample, however many rows there are, beside what the allocator kept of earlier stages' blocks.
+    The evaluation holds a sample, however many rows there are, beside what the allocator kept of earlier stages' blocks: codes
+    of one of them, of tables with many attributes.
 
     >>> from schemas.spec.domain import Domain
     >>> coin = {"name": "coin", "kind": "categorical", "categories": ("heads", "tails")}
@@ -70,7 +71,11 @@ def bytes_around(domain: Domain) -> int:
     >>> bytes_around(few) < bytes_around(many) == bytes_around(more) < 2**31
     True
     """
-    rows = max(flat.expected_units or ASSUMED_ROWS for flat in _tables(domain))
+    left = max(_left_behind(flat) for flat in _tables(domain))
     values = max((flat.expected_units or ASSUMED_ROWS) * len(flat.sizes) for flat in _tables(domain))
     compared, counting = min(values, MOST_COMPARED) * COMPARED_BYTES, counting_bytes(domain.counted)
-    return 2**27 + max(compared + LEFT_BYTES * min(rows, BLOCK), counting if counting > LEAST_COUNTING else 0)
+    return 2**27 + max(compared + left, counting if counting > LEAST_COUNTING else 0)
+
+
+def _left_behind(domain: Domain) -> int:
+    return min(domain.expected_units or ASSUMED_ROWS, BLOCK) * max(LEFT_BYTES, LEFT_PER_VALUE * len(domain.sizes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,15 @@ import pyarrow as pa
 from schemas.errors import SpecError
 from schemas.plan import Analysis, AnalysisPlan, Plan
 from schemas.results import AnalysisResult, Estimate
-from schemas.spec.attributes import Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
-from steps_engine.analyses.questions import factors_of, model_of, seen_by
+from steps_engine.analyses.questions import model_of, seen_by
+from steps_engine.analyses.seen import Seen, first_rows, first_seen
 from steps_engine.domain.blocks import blocks_of
-from steps_engine.domain.records import codes_of, numbers_in
+from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import combine, interval
-from steps_engine.evaluation.regression import INTERCEPT, fit, variables
+from steps_engine.evaluation.regression import INTERCEPT, fit
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-MOST_FITTED = 2**22  # rows of a set that a model is fitted to: more would move an interval by less than its width bears
 TOO_FEW = "Measured, but it cannot be computed: a set has too few rows of the kind it needs."
 UNDETERMINED = "Measured, but the sets do not determine it: in one of them a coefficient could grow without bound."
 Numbers = tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]  # names, estimates, lower and upper ends
@@ -52,7 +48,7 @@ def _results(plan: Plan, domain: Domain, rows_of: str | None, sets: Sequence[Any
     domain = domain.model_copy(
         update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": (), "derived": ()}
     )
-    first = [_first_rows(records, domain.names) for records in sets] if any(not each.table for each in asked) else []
+    first = [first_rows(records, domain.names) for records in sets] if any(not each.table for each in asked) else []
     codes = [codes_of(records, domain) for records in first]
     for each in asked:
         yield _result(each, plan, _numbers(each, plan, domain, sets, first, codes) if each.measured else None)
@@ -62,17 +58,6 @@ def columns_of(analyses: Sequence[AnalysisPlan]) -> tuple[str, ...]:
     """The attributes that measured analyses look at."""
     tables = (each.table or [name for table in each.needs for name in table.of] for each in analyses if each.measured)
     return tuple(sorted({name for table in tables for name in table}))
-
-
-def _first_rows(records: Any, columns: Sequence[str]) -> pa.Table:
-    """Those that a model is fitted to: a set's rows are in random order, so that the first ones are a sample of it."""
-    found, rows = list[pa.Table](), 0
-    for block in blocks_of(records, columns):
-        found.append(block.slice(0, MOST_FITTED - rows))
-        rows += len(found[-1])
-        if rows == MOST_FITTED:
-            break
-    return pa.concat_tables(found)
 
 
 def _numbers(
@@ -138,47 +123,24 @@ class Fitted:
     rows: tuple[int, ...]  # that it was fitted to, in each set
 
 
-def fitted(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Fitted:
+def fitted(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Seen]) -> Fitted:
     """The model on every set, combined as sets of this plan are."""
-    frames = [frame_of(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
-    fits = [fit(model_of(analysis), frame) for frame in frames]
+    fits = [fit(model_of(analysis), each.frame, each.weight) for each in sets]
     variances = domain.inflation * np.array([each.variance for each in fits])
     combined = combine(np.array([each.value for each in fits]), variances, plan.budget)
     freedom = np.minimum(combined.freedom, min(each.freedom for each in fits))
     unknown = np.any([each.separated for each in fits], axis=0) | ~np.isfinite(combined.value + combined.variance)
-    rows = tuple(len(frame) for frame in frames)
+    rows = tuple(each.rows for each in sets)
     return Fitted(fits[0].names, combined.value, combined.variance, freedom, unknown, rows)
 
 
 def _fits(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[pa.Table], codes: Sequence[np.ndarray]) -> Numbers:
     """A coefficient that a set does not determine has no interval."""
-    found = fitted(analysis, plan, domain, sets, codes)
+    seen = [first_seen(analysis, domain, records, each) for records, each in zip(sets, codes, strict=True)]
+    found = fitted(analysis, plan, domain, seen)
     ends = interval(found.value, found.variance, found.freedom)
     value, low, high = (np.where(found.unknown, np.nan, numbers) for numbers in (found.value, *ends))
     return found.names, value, low, high
-
-
-def frame_of(analysis: Analysis, domain: Domain, records: pa.Table, codes: np.ndarray) -> pd.DataFrame:
-    """What a model sees of a set: rows that `where` keeps and that lack no value; categories by all their labels."""
-
-    import pandas as pd
-
-    outcome, predictors = variables(model_of(analysis))
-    kept = np.ones(len(codes), bool)
-    for name, labels in analysis.where.items():
-        j = domain.index(name)
-        kept &= np.isin(codes[:, j], [domain.attributes[j].labels.index(label) for label in labels])
-    columns = {}
-    for name in (outcome, *predictors):
-        j = domain.index(name)
-        attribute = domain.attributes[j]
-        kept &= codes[:, j] < attribute.present
-        if isinstance(attribute, Named) or name in factors_of(analysis):
-            present = np.where(codes[:, j] < attribute.present, codes[:, j], -1)
-            columns[name] = pd.Series(pd.Categorical.from_codes(present, pd.Index(attribute.present_labels)))
-        else:
-            columns[name] = pd.Series(numbers_in(records[name], attribute).astype(float))  # rows without a value are not kept
-    return pd.DataFrame(columns)[kept]
 
 
 def _width(analysis: Analysis, found: Numbers) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,8 @@ from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of
 from steps_engine.analyses.results import Fitted, fitted
+from steps_engine.analyses.seen import Seen, seen_of
 from steps_engine.domain.columns import column_of, with_derived
-from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import interval
 from steps_engine.evaluation.regression import variables
 from steps_engine.methods.registry import method_of
@@ -39,6 +40,7 @@ class Fit:
     honest: bool  # all that it needs was measured, and intervals of such sets cover
     why: str
     combining: str
+    first: int | None = None  # of a set's rows that were looked at, where more of them differ than are held
 
 
 def columns_of(analysis: Analysis) -> tuple[str, ...]:
@@ -55,36 +57,37 @@ def _must_be_free(analysis: Analysis, domain: Domain) -> None:
             raise SpecError(f"where fixes {fixed!r}, and the model names {named!r}, which goes with it; take one of them out")
 
 
-def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Sequence[pa.Table]) -> Fit:
-    """`tables` are the structure and the noisy counts; of the sets no more columns are looked at than the model names."""
+def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Sequence[Any]) -> Fit:
+    """`tables` are the structure and the noisy counts; of the sets, in memory or not, the columns are read that it names."""
     _must_be_free(analysis, domain)
     planned, seen = _as_planned(analysis, domain, plan, tables), set(columns_of(analysis))
     attributes = tuple(each for each in with_derived(domain).attributes if each.name in seen)
     narrow = domain.model_copy(update={"attributes": attributes, "rules": (), "derived": ()})
-    codes = [codes_of(records, narrow) for records in sets]
-    _must_have_rows(analysis, narrow, codes)
+    rows = [seen_of(analysis, narrow, records) for records in sets]
+    _must_have_rows(analysis, rows)
     try:
-        found = fitted(analysis, plan, narrow, sets, codes)
+        found = fitted(analysis, plan, narrow, rows)
     except np.linalg.LinAlgError:
         raise SpecError(f"{analysis.name!r} cannot be fitted: a set has too few rows of the kind it needs") from None
     low, high = interval(found.value, found.variance, found.freedom)
     honest, why = honesty(planned, plan)
     persons = of_persons(domain, plan)
     why = f"{why} {ALIKE}" if persons else why
-    return Fit(planned, found, np.sqrt(found.variance), low, high, honest, why, combining_of(plan, persons))
+    errors, first = np.sqrt(found.variance), _first_of(sets, rows)
+    return Fit(planned, found, errors, low, high, honest, why, combining_of(plan, persons), first)
 
 
-def _must_have_rows(analysis: Analysis, domain: Domain, codes: Sequence[np.ndarray]) -> None:
-    for number, each in enumerate(codes, start=1):
-        kept = np.ones(len(each), dtype=bool)
-        for name, labels in analysis.where.items():
-            j = domain.index(name)
-            kept &= np.isin(each[:, j], [domain.attributes[j].labels.index(label) for label in labels])
-        if not kept.any():
-            if not analysis.where:
-                raise SpecError(f"set {number} has no row at all; no model can be fitted to it")
-            said = analysis.name.partition(" where ")[2]
-            raise SpecError(f"set {number} has no row that fulfils {said}; ask for a wider condition")
+def _must_have_rows(analysis: Analysis, sets: Sequence[Seen]) -> None:
+    for number in (number for number, each in enumerate(sets, start=1) if not each.fulfilling):
+        if not analysis.where:
+            raise SpecError(f"set {number} has no row at all; no model can be fitted to it")
+        said = analysis.name.partition(" where ")[2]
+        raise SpecError(f"set {number} has no row that fulfils {said}; ask for a wider condition")
+
+
+def _first_of(sets: Sequence[Any], seen: Sequence[Seen]) -> int | None:
+    """How many rows were looked at where sets have more."""
+    return min((each.read for each, records in zip(seen, sets, strict=True) if each.read < records.num_rows), default=None)
 
 
 def _as_planned(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> AnalysisPlan:

@@ -14,6 +14,7 @@ from schemas.plan import Plan
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, of_persons
 from steps_engine.answers.conditions import codes_where
+from steps_engine.domain.blocks import blocks_of
 from steps_engine.domain.columns import Column, column_of
 from steps_engine.domain.records import codes_of
 from steps_engine.evaluation.combining import combine, interval
@@ -78,9 +79,9 @@ def _classes(codes: Sequence[np.ndarray], kept: Sequence[int] | None) -> tuple[i
 
 
 def table_of(
-    question: Question, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Callable[[], Sequence[pa.Table]]
+    question: Question, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], sets: Callable[[], Sequence[Any]]
 ) -> Table:
-    """`tables` are what was measured and made consistent; `sets` reads the attributes that are asked for, where needed."""
+    """`tables` are what was measured and made consistent; `sets`, in memory or not, are read where needed."""
     method, asked = method_of(plan), question.asked
     found = method.tabulate(domain, plan, tables, asked) if isinstance(method, Tabulating) else SILENT
     if isinstance(found, str):
@@ -147,11 +148,11 @@ def shares_of(found: Tabulated) -> Quantity:
     return Quantity(value, np.sqrt(np.maximum(variance, 0.0)) / n, np.clip(low, 0, 1), np.clip(high, 0, 1))
 
 
-def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[pa.Table], why: str) -> Table:
+def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[Any], why: str) -> Table:
     """Shares and counts in every set, combined as the release's sets are; the chance of who was asked is in the intervals."""
     asked, seen = question.asked, sorted(question.asked.all)
     narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in seen), "rules": (), "derived": ()})
-    counts = np.array([_counted(asked, seen, codes_of(records, narrow), domain) for records in sets], dtype=float)
+    counts = np.array([_in_set(asked, seen, records, narrow, domain) for records in sets], dtype=float)
     rows = counts.sum(axis=1, keepdims=True)
     if not rows.all():
         raise _nobody(asked.is_conditional, int((rows == 0).sum()), len(sets), why)
@@ -179,6 +180,14 @@ def _nobody(conditional: bool, empty: int, sets: int, why: str) -> SpecError:
     if conditional:
         return SpecError(f"nobody fulfils the condition {told} Leave a part of the condition out.")
     return SpecError(f"there is no row at all {told} There is nothing to tell.")
+
+
+def _in_set(asked: Asked, seen: Sequence[int], records: Any, narrow: Domain, domain: Domain) -> np.ndarray:
+    """Rows of a set in every cell, a block at a time."""
+    counts = np.zeros(asked.cells(domain), dtype=np.int64)
+    for block in blocks_of(records, narrow.names):
+        counts += _counted(asked, seen, codes_of(block, narrow), domain)
+    return counts
 
 
 def _counted(asked: Asked, seen: Sequence[int], codes: np.ndarray, domain: Domain) -> np.ndarray:

@@ -75,6 +75,6 @@ class Drawn:
     ) -> Iterator[dict[str, pa.Table]]:
         """The tables of one set, block by block: its records (`synthetic`), and those that are linked to them."""
         if not isinstance(method, Linking):
-            return ({SYNTHETIC: block.make()} for block in blocks)
+            return ({SYNTHETIC: block.make()} for block in blocks if block.wanted)
         made = {"tree": self.structure, "noisy-counts": self.noisy, "consistent-counts": consistent}
         return method.link(self.domain, self.plan, made, number, blocks, PublicRandomness(self.seed("linked", number)))

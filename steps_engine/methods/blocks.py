@@ -32,6 +32,7 @@ class Block:
 
     rows: int
     make: Callable[[], pa.Table]
+    wanted: bool = True  # or another worker makes it
 
 
 @runtime_checkable

@@ -55,7 +55,8 @@ class Linking(Protocol):
     ) -> Iterator[dict[str, pa.Table]]:
         """Of one set, block by block: its household rows (`synthetic`), and what follows from them by the names of its tables.
 
-        Of each block one table or several in order; no more than a block need be held.
+        Of each block one table or several in order; no more than a block need be held. What is not wanted is passed over: the
+        others are what they are without it.
         """
         ...
 

@@ -107,9 +107,13 @@ class LevelView:
     parents: tuple[str, ...]  # the places of the level above in which they lie; empty at the coarsest
     estimate: np.ndarray
     error: np.ndarray
-    half: np.ndarray  # of each 95 % interval
+    reach: np.ndarray  # half of each 95 % interval
     synthetic: np.ndarray
     counted: tuple[str, ...]  # attributes that were counted by place at this level
+
+    @property
+    def half(self) -> np.ndarray:
+        return self.reach
 
 
 @dataclass(frozen=True)

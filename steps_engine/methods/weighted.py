@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from steps_engine.methods.views import Branch, LevelView, Margin, Sketch, Total,
 
 NORMAL = 1.96  # standard errors that hold 95 % of a sum of many small errors
 MOST_CELLS = 2**62
+Shown = TypeVar("Shown", Margin, LevelView)
 
 
 def rounding_variance(found: np.ndarray, half: np.ndarray, within: int, domain: Domain) -> np.ndarray:
@@ -92,10 +94,10 @@ def in_people(view: View, domain: Domain) -> View:
     return replace(
         view,
         total=_total(view.total, step, domain),
-        margins=tuple(_margin(each, step, domain) for each in view.margins),
-        derived=tuple(_margin(each, step, domain) for each in view.derived),
+        margins=tuple(_counted(each, each.attribute, step, domain) for each in view.margins),
+        derived=tuple(_counted(each, each.attribute, step, domain) for each in view.derived),
         tree=_branch(view.tree, step, domain) if view.tree else None,
-        levels=tuple(_level(each, step, domain) for each in view.levels),
+        levels=tuple(_counted(each, each.level, step, domain) for each in view.levels),
         remarks=(remark, *view.remarks),
     )
 
@@ -110,25 +112,15 @@ def _total(total: Total, step: float, domain: Domain) -> Total:
     return Total(step * total.estimate, float(step * error), total.rows, float(step * half))
 
 
-def _margin(margin: Margin, step: float, domain: Domain) -> Margin:
-    added = rounding_variance(margin.estimate, margin.half, _within_column(margin.attribute, domain), domain)
+def _counted(shown: Shown, column: str, step: float, domain: Domain) -> Shown:
+    """The categories of an attribute, of what follows from one, or the places of a level."""
+    added = rounding_variance(shown.estimate, shown.half, _within_column(column, domain), domain)
     return replace(
-        margin,
-        estimate=step * margin.estimate,
-        error=step * np.hypot(margin.error, np.sqrt(added)),
-        synthetic=step * margin.synthetic,
-        reach=step * np.hypot(margin.half, NORMAL * np.sqrt(added)),
-    )
-
-
-def _level(level: LevelView, step: float, domain: Domain) -> LevelView:
-    added = rounding_variance(level.estimate, level.half, _within_column(level.level, domain), domain)
-    return replace(
-        level,
-        estimate=step * level.estimate,
-        error=step * np.hypot(level.error, np.sqrt(added)),
-        half=step * np.hypot(level.half, NORMAL * np.sqrt(added)),
-        synthetic=step * level.synthetic,
+        shown,
+        estimate=step * shown.estimate,
+        error=step * np.hypot(shown.error, np.sqrt(added)),
+        synthetic=step * shown.synthetic,
+        reach=step * np.hypot(shown.half, NORMAL * np.sqrt(added)),
     )
 
 

@@ -95,7 +95,9 @@ class Bundle:
         codes_where(where or {}, domain)  # refuses what nothing fulfils
         asked = model_question(formula, kind, labels_where(where or {}, domain), with_derived(domain))
         sets = self._opened.sets(columns_of(asked))
-        return fit_answer(fit_sets(asked, domain, self.plan, self._opened.counts(*DRAWN), sets), self._facts, self.notices)
+        with self._opened.reading("a set cannot be read:"):
+            found = fit_sets(asked, domain, self.plan, self._opened.counts(*DRAWN), sets)
+        return fit_answer(found, self._facts, self.notices)
 
     def table(self, *names: str, where: Where = None, all: bool = False) -> Answer:
         """Counts and shares by some attributes with standard errors and intervals, from the noisy counts where they tell."""
@@ -108,7 +110,8 @@ class Bundle:
         must_be_worth_looking_at(asked.asked.cells(domain), names, all)
         tables = self._opened.counts(*DRAWN, "consistent-counts")
         columns = [domain.names[j] for j in sorted(asked.asked.all)]
-        found = table_of(asked, domain, self.plan, tables, lambda: self._opened.sets(columns))
+        with self._opened.reading("a set cannot be read:"):
+            found = table_of(asked, domain, self.plan, tables, lambda: self._opened.sets(columns))
         return table_answer(found, names, labels_where(where or {}, domain), self._facts, self.notices)
 
     def sample(

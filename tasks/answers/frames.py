@@ -57,6 +57,8 @@ def fit_answer(fit: Fit, facts: dict[str, Any], notices: Iterable[str]) -> Answe
     if lost:
         warnings.append(f"The sets do not determine {', '.join(lost[:5])}: in one of them it could grow without bound.")
     notes = [*([fit.why] if fit.honest else []), f"Combined by {fit.combining}. Rows per set: {_spread(found.rows)}."]
+    if fit.first is not None:
+        notes.append(f"Too many rows differ to hold all of them: the first {fit.first:,} of a set are a sample of it.")
     document = {
         **facts, "model": fit.analysis.formula, "kind": fit.analysis.kind, "where": fit.analysis.where,
         "sets": len(found.rows), "rows": list(found.rows), "combining": fit.combining,

@@ -5,7 +5,8 @@ What `steps verify` checks beyond that, what tables must hold, is not looked at 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +19,15 @@ from schemas import tables
 from schemas.errors import EvidenceBroken, SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.blocks import Blocks
 from steps_engine.domain.columns import with_derived
-from steps_engine.domain.linked_records import everybody, everybody_table
+from steps_engine.domain.linked_records import Everybody, everybody
 from steps_engine.methods.checked import Findings
 from steps_engine.methods.registry import method_of
 from tasks.publishing import bundle
+from tasks.tables_on_disk import Stored
 from tasks.verify.beside import look_beside
-from tasks.verify.files import content_of, is_as_signed, read_table, regular_files
+from tasks.verify.files import content_of, is_as_signed, open_table, regular_files
 from tasks.verify.signature import given_key, is_signed
 from tasks.verify.ways import MOST_SETS
 
@@ -56,17 +59,19 @@ class Opened:
         schemas = method_of(self.plan).schemas(self.plan)
         return {stage: self._table(stage, schemas[stage]) for stage in stages}
 
-    def records(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """One synthetic set, or some of its columns."""
-        found = self._table(f"synthetic-{number}", tables.records(self.domain))
-        return found if columns is None else found.select(list(columns))
+    def records(self, number: int) -> pa.Table:
+        """One synthetic set."""
+        return self._table(f"synthetic-{number}", tables.records(self.domain))
 
-    def sets(self, columns: Sequence[str]) -> list[pa.Table]:
-        """Of linked tables persons, beside their households' columns, where a column is theirs."""
+    def sets(self, columns: Collection[str]) -> Sequence[Blocks]:
+        """Those that have such columns, not in memory: of linked tables persons, where a column is theirs."""
         numbers = range(1, self.plan.sets + 1)
+        rows = [self._open(f"synthetic-{number}", tables.records(self.domain)) for number in numbers]
         if self.asked_of(columns) is self.domain:
-            return [self.records(number, columns) for number in numbers]
-        return [self._everybody(number).select(list(columns)) for number in numbers]
+            return rows
+        schema = tables.linked(self.domain)[tables.PERSON]
+        persons = [self._open(f"{tables.PERSON}-{number}", schema) for number in numbers]
+        return [Everybody(self.domain, *both) for both in zip(rows, persons, strict=True)]
 
     def linked(self, kind: str, number: int) -> pa.Table:
         """Households or persons of one set, where tables are linked."""
@@ -77,9 +82,6 @@ class Opened:
         linked = self.domain.tables is not None and not set(names) <= set(with_derived(self.domain).names)
         return everybody(self.domain) if linked else self.domain
 
-    def _everybody(self, number: int) -> pa.Table:
-        return everybody_table(self.domain, self.records(number), self.linked(tables.PERSON, number))
-
     @property
     def rows(self) -> int:
         """Of all synthetic sets together, by their footers."""
@@ -87,11 +89,21 @@ class Opened:
         return sum(pq.read_metadata(path).num_rows for path in files)
 
     def _table(self, stage: str, schema: pa.Schema) -> pa.Table:
-        name = f"{stage}.parquet"
+        with self.reading(f"{stage}.parquet"):
+            return self._open(stage, schema).read()
+
+    def _open(self, stage: str, schema: pa.Schema) -> Stored:
+        with self.reading(name := f"{stage}.parquet", ValueError):
+            return open_table(self._signed(name), schema)
+
+    @contextmanager
+    def reading(self, name: str, *others: type[Exception]) -> Iterator[None]:
+        """What was signed may still be no table, or one whose rows cannot be read."""
         try:
-            return read_table(self._signed(name), schema)
-        except (ValueError, OSError, pa.ArrowException) as error:
-            raise EvidenceBroken(f"{self.folder}: {name} {error}. Nothing was answered.") from None
+            yield
+        except (OSError, pa.ArrowException, *others) as error:
+            told = " ".join(str(error).split()).rstrip(".")
+            raise EvidenceBroken(f"{self.folder}: {name} {told}. Nothing was answered.") from None
 
     def _content(self, name: str) -> bytes:
         return content_of({name: self._signed(name)}, name)

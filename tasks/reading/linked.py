@@ -23,13 +23,14 @@ from schemas.spec.attributes import Named
 from schemas.spec.database import DatabaseSource
 from schemas.spec.domain import Domain
 from schemas.spec.linked import HouseholdTable, PersonTable, Tables
-from schemas.tables import code_type
+from schemas.tables import HOUSEHOLD, PERSON, code_type
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.counting import Counts, no_codes
 from steps_engine.domain.linked import joined
 from steps_engine.domain.rules import breaking
 from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows
 from tasks.reading.locked_down import literal, memory_for
+from tasks.reading.profile import EXAMPLES, Finding, short
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks, short_lived
 from tasks.reading.values_sql import as_text
 from tasks.stores.files import disk_faults
@@ -42,7 +43,7 @@ Sources = tuple[str | DatabaseSource, ...]
 
 @dataclass(frozen=True)
 class Link:
-    """Something that must hold between the tables: in words, and the SQL of how many break it."""
+    """Something that must hold between the tables: in words, and the SQL of the keys of those that break it."""
 
     name: str
     column: str
@@ -175,24 +176,27 @@ def links(domain: Domain) -> tuple[Link, ...]:
     """What must hold between households and persons; each query is of whole tables, and none of them is left to another."""
     assert domain.tables is not None
     household, person = domain.tables.household, domain.tables.person
-    per_home = f"SELECT household, count(*) AS n, {_counted(domain.tables)} FROM persons GROUP BY household"
-    twice = "SELECT count(*) AS n FROM {0} WHERE {1} IS NOT NULL GROUP BY {1} HAVING count(*) > 1"
-    alone = "SELECT count(*) FROM {0} ANTI JOIN {1} USING (household)"
-    one = f"is {person.reference_label} of exactly one person in every household"
+    per_home = f"SELECT household AS key, count(*) AS n, {_counted(domain.tables)} FROM persons GROUP BY household"
+    alone = "SELECT household AS key FROM {0} ANTI JOIN {1} USING (household)"
+    one, of_person = f"is {person.reference_label} of exactly one person in every household", f"{PERSON}: {{}}".format
+    there = "is the key of a household that is there"
     found = [
-        Link("orphan", person.column, "is the key of a household that is there", alone.format("persons", "households")),
-        Link("empty", household.key, "has at least one person", alone.format("households", "persons")),
-        Link("references", person.reference_name, one, f"SELECT count(*) FROM ({per_home}) WHERE refs <> 1"),
+        Link("orphan", of_person(person.column), there, alone.format("persons", "households")),
+        Link("empty", f"{HOUSEHOLD}: {household.key}", "has at least one person", alone.format("households", "persons")),
+        Link("references", of_person(person.reference_name), one, f"SELECT key FROM ({per_home}) WHERE refs <> 1"),
     ]
     if person.key:
         words = "tells persons apart: nobody stands twice, and nobody in two households"
-        found.append(Link("twice", person.key, words, f"SELECT count(*) FROM ({twice.format('persons', 'person')})"))
-        found.append(Link("unnamed", person.key, "is never missing", "SELECT count(*) FROM persons WHERE person IS NULL"))
+        twice = "SELECT person AS key FROM persons WHERE person IS NOT NULL GROUP BY person HAVING count(*) > 1"
+        nobody = "SELECT 'of household ' || household AS key FROM persons WHERE person IS NULL"
+        found.append(Link("twice", of_person(person.key), words, twice))
+        found.append(Link("unnamed", of_person(person.key), "is never missing", nobody))
     for i, kind in enumerate(person.listed_kinds):
-        if person.most_of(kind) < person.members:
-            words = f"is {kind} of at most {person.most_of(kind)} other member(s) of a household"
-            sql = f"SELECT count(*) FROM ({per_home}) WHERE kind{i} > {person.most_of(kind)}"
-            found.append(Link(f"most {kind}", str(person.kinds), words, sql))
+        if (most := person.most_of(kind)) < person.members:
+            words = f"is {kind} of at most {most} other member{'' if most == 1 else 's'} of a household"
+            found.append(
+                Link(f"most {kind}", of_person(person.kinds), words, f"SELECT key FROM ({per_home}) WHERE kind{i} > {most}")
+            )
     return tuple(found)
 
 
@@ -260,10 +264,11 @@ def _reference_code(person: PersonTable) -> int:
     return attribute.code_of[person.reference_label]
 
 
-def broken(connection: duckdb.DuckDBPyConnection, domain: Domain) -> dict[str, int]:
-    """Of every link how many households or persons break it."""
-    found: dict[str, int] = {}
+def broken(connection: duckdb.DuckDBPyConnection, domain: Domain) -> dict[str, Finding]:
+    """Of every link how many households or persons break it, and the keys of some. CONFIDENTIAL."""
+    found: dict[str, Finding] = {}
     for link in links(domain):
-        answer: pa.Table = query(connection, link.breaks)
-        found[link.name] = int(answer.column(0)[0].as_py())
+        number = int(query(connection, f"SELECT count(*) FROM ({link.breaks})").column(0)[0].as_py())
+        some = f"SELECT DISTINCT key FROM ({link.breaks}) ORDER BY length(key), key LIMIT {EXAMPLES}" if number else None
+        found[link.name] = Finding(number, tuple(map(short, query(connection, some)["key"].to_pylist())) if some else ())
     return found

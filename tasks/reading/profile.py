@@ -29,6 +29,7 @@ from tasks.reading.encoding_sql import (
     unpacked,
 )
 from tasks.reading.sources import Source, query
+from tasks.reading.values_sql import as_text
 
 EXAMPLES = 10
 _SHOWN = 100  # characters of an example
@@ -67,7 +68,7 @@ def structure(source: Source, domain: Domain) -> Profile:
     found = {"lacking": wanted - set(source.names), "extra": set(source.wanted) - wanted, "doubled": set(doubled)}
     values: dict[str, list[Any]] = {expectations.COLUMNS: [*source.names] or ["(none)"], expectations.DOUBLED: [len(doubled)]}
     values |= {expectations.type_of(name): [holds] for name, holds in source.columns if name in wanted}
-    findings = {("", problem): Finding(None, tuple(map(_short, sorted(which)))) for problem, which in found.items() if which}
+    findings = {("", problem): Finding(None, tuple(map(short, sorted(which)))) for problem, which in found.items() if which}
     findings |= {(name, "type"): Finding(None, (f"stored as {holds}",)) for name, holds in source.columns}
     return Profile(values, findings)
 
@@ -129,7 +130,7 @@ def _look(connection: duckdb.DuckDBPyConnection, column: str, value: str, rows: 
         f"FROM {rows} GROUP BY value ORDER BY n DESC, value LIMIT {EXAMPLES}"
     )
     found = query(connection, sql).to_pylist()
-    some = [f"{_short(row['value'])} ({row['n']:,}×)" for row in found]
+    some = [f"{short(row['value'])} ({row['n']:,}×)" for row in found]
     more = found[0]["kinds"] - len(found)
     return (*some, *([f"and {more:,} more values"] if more else [])), [found[0]["low"], found[0]["high"]]
 
@@ -148,21 +149,26 @@ def _people(connection: duckdb.DuckDBPyConnection, source: Source, domain: Domai
     unit = domain.unit
     if unit.column is None:
         return Profile()
-    person, bound = person_of(source, domain), unit.rows_per_person
+    person, bound, holds = person_of(source, domain), unit.rows_per_person, dict(source.columns)[unit.column]
+    written = ", ".join(f"{as_text(who, holds)} AS {who}" for who in ("fewest", "many"))
     breaks = f"n <> {bound}" if unit.exactly else f"n > {bound}"
     sql = (
-        f"SELECT coalesce(min(n) FILTER (person IS NOT NULL), {bound}) AS least, "  # without people, nobody breaks the bound
+        f"SELECT * REPLACE ({written}) FROM (SELECT "
+        f"coalesce(min(n) FILTER (person IS NOT NULL), {bound}) AS least, "  # without people, nobody breaks the bound
         f"coalesce(max(n) FILTER (person IS NOT NULL), {bound}) AS most, "
         "coalesce(sum(n) FILTER (person IS NULL), 0)::BIGINT AS without, "
-        f"coalesce(sum(n) FILTER (person IS NOT NULL AND {breaks}), 0)::BIGINT AS broken "
-        f"FROM (SELECT {person} AS person, count(*) AS n FROM {source.relation()} GROUP BY 1)"
+        f"coalesce(sum(n) FILTER (person IS NOT NULL AND {breaks}), 0)::BIGINT AS broken, "
+        "min_by(person, n) FILTER (person IS NOT NULL) AS fewest, max_by(person, n) FILTER (person IS NOT NULL) AS many "
+        f"FROM (SELECT {person} AS person, count(*) AS n FROM {source.relation()} GROUP BY 1))"
     )
     [found] = query(connection, sql).to_pylist()
-    numbers = sorted({found["most"], found["least"]} if unit.exactly else {found["most"]})
-    some = tuple(f"one {unit.who} has {number:,} records" for number in numbers if number != bound or not unit.exactly)
+    who = ({found["least"]: found["fewest"]} if unit.exactly else {}) | {found["most"]: found["many"]}
+    numbers = sorted(who)
+    listed = (number for number in numbers if number != bound or not unit.exactly)
+    some = tuple(f"one {unit.who} has {number:,} records: {short(who[number])}" for number in listed)
     findings = {(unit.column, "missing"): Finding(found["without"]), (unit.column, "excess"): Finding(found["broken"], some)}
     return Profile({expectations.PERSON_ROWS: numbers, expectations.NO_PERSON: [found["without"]]}, findings)
 
 
-def _short(text: str | None) -> str:
+def short(text: str | None) -> str:
     return "(nothing)" if text is None else text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from schemas import tables
 from schemas.errors import EvidenceBroken
@@ -17,19 +16,20 @@ from schemas.spec.release import Release
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.methods.after_noise import Drawn
 from steps_engine.methods.blocks import Block
+from steps_engine.methods.protocol import Linking
 from steps_engine.methods.registry import method_of
 from steps_engine.noise import SystemRandomness
 from tasks import progress
+from tasks.parts_of_sets import Ready, blocks_in_turn, in_turn, keep_part, only, waiting
 from tasks.reading.sources import short_lived
 from tasks.stages.plan import load_plan
 from tasks.stages.references import ConsistentReference, NoisyReference, PlanReference, SetReference, StructureReference
 from tasks.stages.seeds import seeds_of
 from tasks.stores.artifacts import Store
-from tasks.stores.files import disk_faults, keep, private_folder, temporary
+from tasks.stores.files import keep, private_folder, temporary
 from tasks.stores.home import Home
-from tasks.tables_on_disk import write_blocks, writing
+from tasks.tables_on_disk import write_blocks
 
-Ready = Callable[[str], Iterator[pa.Table]]  # the blocks of one of a set's tables
 MOST_PARTS = 32  # of a set, each made by one worker
 
 
@@ -72,8 +72,8 @@ def synthesize_set(
 
 def parts_of(home: Home, release: Release, plan: PlanReference) -> int:
     """In how many parts workers make a set: about as many as it has blocks; 1 where it is expected to be a single one."""
-    rows = release.domain.expected_units or 0
-    is_shared = getattr(method_of(load_plan(Store(home), plan)), "blocks_apart", False)
+    rows, method = release.domain.expected_units or 0, method_of(load_plan(Store(home), plan))
+    is_shared = getattr(method, "blocks_apart", False) or isinstance(method, Linking)
     return min(MOST_PARTS, -(-rows // BLOCK)) if is_shared and rows > BLOCK else 1
 
 
@@ -101,6 +101,11 @@ def make_part(
     blocks = _once(_Shared(str(home.path), plan, tree, noisy, consistent, number, store, release))
     if len(blocks) == 1:  # has the set's own stream, which is there once
         blocks = _blocks(store, release, plan, tree, noisy, consistent, number)
+    if release.domain.tables is not None:
+        own = [replace(block, wanted=place % parts == first) for place, block in enumerate(blocks)]
+        drawn = Drawn(release.domain, load_plan(store, plan), store.read(tree), store.read(noisy))
+        keep_part(release, own, drawn.linked(method_of(drawn.plan), store.read(consistent), own, number), Path(path))
+        return
     blocks = blocks[first::parts]
     with temporary(Path(path).parent) as file:
         write_blocks(file, (block.make() for block in blocks), tables.records(release.domain), f"part {first + 1}")
@@ -128,18 +133,13 @@ def _once(of: _Shared) -> list[Block]:
 
 
 def join_parts(home: Home, release: Release, number: int, parts: Sequence[str]) -> SetReference:
-    """A set from its parts, block after block: the same file as one process would have made."""
+    """A set from its parts, block after block: the same files as one process would have made."""
     store = Store(home)
-    return _found(store, release, number) or _keep(store, release, number, _in_turn(parts))
-
-
-def _in_turn(parts: Sequence[str]) -> Iterator[pa.Table]:
-    """The first block of every part, then the second …"""
-    groups = [pq.read_metadata(path).num_row_groups for path in parts]
-    for place in range(max(groups)):
-        for path in (path for path, number in zip(parts, groups, strict=True) if place < number):
-            with pq.ParquetFile(path) as file:
-                yield file.read_row_group(place)
+    if found := _found(store, release, number):
+        return found
+    if release.domain.tables is None:
+        return _keep(store, release, number, in_turn(parts))
+    return _keep_tables(store, release, number, lambda kind: blocks_in_turn(parts, kind))
 
 
 def _found(store: Store, release: Release, number: int) -> SetReference | None:
@@ -190,29 +190,14 @@ def _linked(
 
 def _keep_all(store: Store, release: Release, number: int, made: Iterator[dict[str, pa.Table]], several: bool) -> SetReference:
     """The tables of a set, which are made side by side and kept one after the other: several blocks wait in files."""
-    schemas = tables.linked(release.domain)
-    with _waiting(store.home, release, made) if several else nullcontext(_only(made)) as ready:
-        for kind, schema in schemas.items():
-            store.write(release.name, f"{kind}-{number}", ready(kind), schema, "public", drawn=False)
-        return _keep(store, release, number, ready(tables.SYNTHETIC))
+    with waiting(store.home, release, made) if several else nullcontext(only(made)) as ready:
+        return _keep_tables(store, release, number, ready)
 
 
-def _only(made: Iterator[dict[str, pa.Table]]) -> Ready:
-    [whole] = made
-    return lambda kind: iter([whole[kind]])
-
-
-@contextmanager
-def _waiting(home: Home, release: Release, made: Iterator[dict[str, pa.Table]]) -> Iterator[Ready]:
-    schemas = {**tables.linked(release.domain), tables.SYNTHETIC: tables.records(release.domain)}
-    with short_lived(private_folder(home.staging / release.name), "parts") as folder, disk_faults(folder):
-        with ExitStack() as opened:
-            files = {kind: opened.enter_context((folder / kind).open("wb")) for kind in schemas}
-            write = {kind: opened.enter_context(writing(files[kind], schema, kind)) for kind, schema in schemas.items()}
-            for some in made:
-                for kind, table in some.items():
-                    write[kind](table)
-        yield lambda kind: _in_turn([str(folder / kind)])
+def _keep_tables(store: Store, release: Release, number: int, ready: Ready) -> SetReference:
+    for kind, schema in tables.linked(release.domain).items():
+        store.write(release.name, f"{kind}-{number}", ready(kind), schema, "public", drawn=False)
+    return _keep(store, release, number, ready(tables.SYNTHETIC))
 
 
 @contextmanager

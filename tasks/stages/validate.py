@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
+from schemas import tables
 from schemas.errors import DataInvalid, SpecError
 from schemas.expectations import BROKEN, CRITICAL, ROWS, WARNING, build_suite, of_rule, silent_gx
 from schemas.spec.domain import Domain
@@ -27,7 +28,7 @@ from tasks.stores.home import Home
 if TYPE_CHECKING:
     import pandas as pd
 
-PAGE, MET = "validation.html", "met"
+PAGE, MET, WHOLE = "validation.html", "met", "whole table"
 TOO_MANY = Finding(None, ("more values than are held in memory; name fewer columns",))
 EMPTY = "There is no record. An empty table is released like any other, as noise on zeros; is this the right source?"
 
@@ -151,24 +152,25 @@ def _looked_at(source: Source, domain: Domain, asked: Path | None, folder: Path)
 def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
     """Each of two linked tables as any other, then what holds between them; the profile is that of households."""
     domain, profiles, outcomes = release.domain, list[Profile](), list[Outcome]()
-    for path, (asked, own) in zip(release.sources, release.expectations, strict=True):
+    for kind, path, (asked, own) in zip(tables.linked(domain), release.sources, release.expectations, strict=True):
         profile, supplied = _looked_at(open_source(path, own), own, asked, folder)
         profiles.append(profile)
-        outcomes += [*judge(own, profile), *supplied]
+        outcomes += [replace(each, column=f"{kind}: {each.column or WHOLE}") for each in (*judge(own, profile), *supplied)]
     if any(outcome.refuses for outcome in outcomes):
         return profiles[0], [*outcomes, *(Outcome(each.column, each.words, "not checked", None) for each in links(domain))]
     with coded(release.sources, domain, folder) as connection:
         rows = broken(connection, domain)
         outcomes += [_between(each.column, each.words, rows[each.name]) for each in links(domain)]
-        if not any(rows.values()):
+        if not any(each.rows for each in rows.values()):
             found, flat = rule_breaks(counts_of(connection, domain), domain), domain.counted
             for number, (rule, breaking) in enumerate(zip(flat.rules, found, strict=False), 1):
-                outcomes.append(_between(of_rule(flat, number), f"within a household: {rule.words}", breaking))
+                words = f"within a household: {rule.words}"
+                outcomes.append(_between(of_rule(flat, number), words, Finding(breaking)))
     return profiles[0], outcomes
 
 
-def _between(column: str, words: str, breaking: int) -> Outcome:
-    return Outcome(column, words, "not met" if breaking else MET, Finding(breaking) if breaking else None)
+def _between(column: str, words: str, found: Finding) -> Outcome:
+    return Outcome(column, words, "not met", found) if found.rows else Outcome(column, words, MET, None)
 
 
 def _run(suite: Any, frame: Any) -> list[Any]:

@@ -92,6 +92,8 @@ def test_a_place_that_is_not_in_its_table_is_met_at_the_door(country: Path, step
     frame.to_parquet(country / "people.parquet")
     refused = steps("validate", country / "release.yaml")
     assert refused.code != 0 and "t9" not in refused.out + refused.err
+    page = Path(refused.err.rpartition("see ")[2].strip()).read_text()
+    assert "<td>tract</td><td>is a place of its table: t0, " in page and "<code>t9 (1×)</code>" in page
     frame.loc[0, ["tract", "work"]] = ["t6", "full"]  # of c3
     frame.to_parquet(country / "people.parquet")
     broken = steps("validate", country / "release.yaml")

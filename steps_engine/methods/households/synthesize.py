@@ -6,9 +6,9 @@ with which candidates agree with all tables at once, given the households that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -52,14 +52,14 @@ class Members:
         """Household rows of a set with their households and persons. A set of one block has the stream itself; of a larger one
         the stream draws a seed for every block, and its members are drawn some at a time: no more than these are held.
         """
-        if len(blocks) == 1:
-            rows = blocks[0].make()
-            yield {SYNTHETIC: rows} | self.link(rows, 0, randomness)
-            return
-        before, streams = 0, [stream_of(randomness) for _ in blocks]
-        for block, stream in zip(blocks, streams, strict=True):
+        alone: list[Callable[[], Randomness]] = [lambda: randomness]
+        streams = alone if len(blocks) == 1 else [stream_of(randomness) for _ in blocks]
+        first = accumulate((block.rows for block in blocks), initial=0)
+        for block, stream, before in zip(blocks, streams, first, strict=False):
+            if not block.wanted:
+                continue
             more = stream()
-            for rows in some_members(self.domain, block.make()):
+            for rows in [block.make()] if len(blocks) == 1 else some_members(self.domain, block.make()):
                 yield {SYNTHETIC: rows} | self.link(rows, before, more)
                 before += len(rows)
 

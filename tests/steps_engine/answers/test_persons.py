@@ -11,10 +11,10 @@ import pytest
 from schemas.errors import SpecError
 from steps_engine.analyses.questions import model_question
 from steps_engine.analyses.results import fitted
+from steps_engine.analyses.seen import seen_of
 from steps_engine.answers.fit import fit_sets
 from steps_engine.answers.table import Table, question_of, table_of
 from steps_engine.domain.linked_records import everybody
-from steps_engine.domain.records import codes_of
 from tests.steps_engine.methods.households.small import AT_MOST, domain, plan
 
 OF = domain()
@@ -54,7 +54,7 @@ def test_a_model_of_persons_is_as_wide_as_with_one_row_per_household():
     attributes = tuple(PERSONS.attributes[PERSONS.index(name)] for name in ("sex", "grade"))
     narrow = PERSONS.model_copy(update={"attributes": attributes, "derived": ()})
     asked = model_question("grade ~ sex", "linear", {}, PERSONS)
-    told = partial(fitted, asked, PLAN, sets=[rows], codes=[codes_of(rows, narrow)])
+    told = partial(fitted, asked, PLAN, sets=[seen_of(asked, narrow, rows)])
     alone = told(narrow.model_copy(update={"unit": OF.unit}))
     assert told(narrow).variance == pytest.approx(AT_MOST * alone.variance)
     assert OF.inflation == 1.0  # a household has one row of its own

@@ -229,7 +229,7 @@ def test_a_condition_that_nobody_fulfils_in_the_sets_is_told_with_why_they_were_
     opened, names = open_bundle(by_pairs), ("voted", "registered", "age", "wage")
     counts, nobody = (
         opened.counts("tree", "noisy-counts", "consistent-counts"),
-        lambda: [opened.records(1, names).slice(0, 0)] * 2,
+        lambda: [opened.records(1).select(names).slice(0, 0)] * 2,
     )
     with pytest.raises(SpecError, match=r"nobody fulfils the condition in 2 of 2 sets, .*Leave a part of the condition out"):
         table_of(question_of(names, {"voted": "yes"}, POLL), POLL, opened.plan, counts, nobody)

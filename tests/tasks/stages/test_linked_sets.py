@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
+from schemas.errors import InfrastructureFault
 from steps_engine.domain import blocks as domain_blocks
 from steps_engine.methods.households import synthesize as engine
 from steps_engine.noise import SeededRandomness
@@ -21,7 +23,7 @@ from tasks.stages.evaluate import evaluate
 from tasks.stages.plan import plan
 from tasks.stages.publish import publish_release
 from tasks.stages.sanitize import sanitize
-from tasks.stages.synthesize import linked_tables, synthesize
+from tasks.stages.synthesize import join_parts, linked_tables, make_part, parts_of, room_for_sets, synthesize
 from tasks.stages.validate import silent_gx
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -66,6 +68,10 @@ def test_a_set_of_several_blocks_is_published_verified_and_evaluated_without_bei
     heard = list[float]()
     with progress.listening(heard.append):
         sets = synthesize(home, asked, planned, tree, noisy, consistent)
+    assert parts_of(home, asked, planned) == 1
+    monkeypatch.setattr("tasks.stages.synthesize.BLOCK", 250)
+    assert parts_of(home, asked, planned) == 2
+    must_be_the_same_in_parts(home, asked, planned, (tree, noisy, consistent), sets[1])
     folder = publish_release(home, asked, planned, (tree, noisy, consistent, *sets, *linked_tables(home, asked, planned)))
     evaluate(home, asked, cells, sets)
     assert len(heard) > 2 and heard[-1] == 1 and not list((home.staging / asked.name).glob("parts-*"))
@@ -77,3 +83,25 @@ def test_a_set_of_several_blocks_is_published_verified_and_evaluated_without_bei
     } < found.recomputed.same.keys()
     assert not {name for name in read if name.startswith(("synthetic", "household", "person"))} and "noisy-counts" in read
     assert pq.read_metadata(folder / "person-1.parquet").num_row_groups >= 3
+
+
+def must_be_the_same_in_parts(home: Home, asked: Any, planned: Any, drawn: tuple[Any, ...], made: Any) -> None:
+    """Workers that share the blocks of households make the same files, to the byte, in whichever order they come."""
+    sealed = [
+        file for kind in ("household", "person", "synthetic") for file in (home.staging / asked.name / f"{kind}-2").iterdir()
+    ]
+    contents = [file.read_bytes() for file in sealed]
+    for parts in (2, 3):  # the last of three has nothing to do
+        for file in sealed:
+            file.unlink()
+        with room_for_sets(home, asked, parts, [2]) as room:
+            for part in reversed(room):
+                make_part(home, asked, planned, *drawn, parts, part)
+            paths = [path for _, _, path in room]
+            (lost,) = Path(paths[1]).parent.glob("2-1-1-of-2-person")
+            kept = lost.rename(lost.with_name("elsewhere"))
+            with pytest.raises(InfrastructureFault):  # a block that nobody made is missed
+                join_parts(home, asked, 2, paths)
+            kept.rename(lost)
+            assert join_parts(home, asked, 2, paths) == made
+        assert [file.read_bytes() for file in sealed] == contents
