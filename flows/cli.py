@@ -291,3 +291,7 @@ def study(**asked: Any) -> Answered:
     from flows.runtime import embedded_study as study_embedded
 
     return study_embedded.run_study(_home(), asked), study_embedded.show
+
+
+if __name__ == "__main__":
+    main(prog_name="steps")

@@ -55,6 +55,27 @@ def test_a_plan_says_when_the_budget_does_not_cover_it(small: Small, steps):
     assert steps("run", small.release).code == 3, "what the plan says, the run does"
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plan", "dataset.yaml"), "describes a dataset. Give the release.yaml, whose `dataset:` names it"),
+        (("plan", "release.yaml", "--period", "2026x"), "period '2026x' is not one: write 2026, 2026q4 or 2026-11"),
+        (("verify", ".", "--key", "no.pub"), "no.pub cannot be read: No such file or directory"),
+        (("verify", ".", "--key", "release.yaml"), "release.yaml is not a public key"),
+    ],
+)
+def test_mistakes_that_newcomers_make_are_told(small: Small, steps, monkeypatch: pytest.MonkeyPatch, words, told: str):
+    monkeypatch.chdir(small.folder)
+    said = steps(*words)
+    assert said.code == 2 and told in said.err
+    assert steps("plan", "release.yaml", "--period", "2026q1").code == 0, "the control"
+
+
+def test_the_module_is_the_command():
+    said = subprocess.run([sys.executable, "-m", "flows.cli", "nothing"], capture_output=True, text=True, cwd=ROOT)
+    assert said.returncode == 2 and "No such command" in said.stderr and said.stderr.startswith("Usage: steps")
+
+
 def test_a_plan_and_a_forecast_before_any_grant_make_no_ledger(small: Small, steps):
     told = steps("plan", small.release, "--json").json
     assert told["balance"] is None and told["covered"] is False and "no grant" in told["why_not_covered"]
