@@ -16,12 +16,13 @@ from flows.runtime.place import home_of_run, is_embedded, place_of_run
 from flows.runtime.scheduled import releases_due
 from flows.runtime.stages import NOTHING_KEPT, stage
 from flows.runtime.timetable import by_server
+from schemas.counted import counted
 from schemas.errors import EvidenceBroken
 from tasks.stages.audit import bundles, check_bundle, check_ledger
 from tasks.stages.catalogue import catalogue
 from tasks.stages.foresee import Outlook, forecast, lifetimes, needs
 from tasks.stages.forget import forget_leftovers
-from tasks.stores.home import Home
+from tasks.stores.home import Home, must_be_there
 
 verify_ledger = stage("verify ledger", check_ledger)
 verify_bundle = stage("verify bundle", check_bundle)
@@ -38,6 +39,7 @@ def audit() -> dict[str, object]:
 
 
 def _audit(home: Home) -> dict[str, object]:
+    must_be_there(home)  # a disk that is not mounted holds no problem either
     outlooks = _foresee(home) if not is_embedded() else []
     problems = verify_ledger(home)
     folders = bundles(home)
@@ -46,13 +48,13 @@ def _audit(home: Home) -> dict[str, object]:
         _refresh(home, outlooks, found)
     problems += [problem for each in found.values() for problem in each]
     forgotten = forget(home)["forgotten"]
-    checked = f"the ledger and {len(folders)} published bundle(s)"
+    checked = f"the ledger and {counted(len(folders), 'published bundle')}"
     lines = [f"- **{problem}**" for problem in problems or ["everything holds"]]
     lines += [f"- deleted exact counts of {name}, which no run was using" for name in forgotten]
     text = "\n".join([f"Checked {checked}.", "", *lines])
     create_markdown_artifact(text, key="audit", description="what the audit found")
     if problems:
-        raise EvidenceBroken(f"{len(problems)} problem(s) in {checked}: {'; '.join(problems[:5])}")
+        raise EvidenceBroken(f"{counted(len(problems), 'problem')} in {checked}: {'; '.join(problems[:5])}")
     return {"ok": True, "problems": [], "bundles": [folder.name for folder in folders], "forgotten": forgotten}
 
 

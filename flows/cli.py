@@ -21,15 +21,16 @@ from flows.commands import (
     timestamping,
     upgrading,
 )
-from flows.commands.answers import Answered
+from flows.commands.answers import Answered, Steps
 from flows.commands.answers import answers as _answers
 from flows.commands.answers import home as _home
+from flows.commands.answers import known_home as _known_home
 from flows.commands.answers import version as _version
 from flows.commands.answers import wishes as _wishes
 from schemas.errors import SpecError
 
 
-@click.group()
+@click.group(cls=Steps)
 @_wishes
 @_version
 def main() -> None:
@@ -135,7 +136,7 @@ def show(population: str | None) -> Answered:
     from flows.output import json_views, people_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    ledger = open_ledger(_home())
+    ledger = open_ledger(_known_home())
     accounts, people = [json_views.account(each) for each in ledger.accounts()], ledger.people()
     if population is None:
         return {"accounts": accounts}, people_views.saying_nobody(people, terminal.accounts)
@@ -153,7 +154,7 @@ def log(population: str | None) -> Answered:
     from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    entries = open_ledger(_home()).entries(population=population)
+    entries = open_ledger(_known_home()).entries(population=population)
     return {"entries": [json_views.entry(each) for each in entries]}, terminal.entries
 
 
@@ -166,7 +167,7 @@ def verify_ledger() -> Answered:
     from tasks.stages.audit import check_ledger
     from tasks.stores.witnesses import witnesses
 
-    return findings(check_ledger(home := _home()), witnesses(home)[0]), terminal.findings
+    return findings(check_ledger(home := _known_home()), witnesses(home)[0]), terminal.findings
 
 
 @budget.command("anchor")
@@ -177,7 +178,7 @@ def new_anchor(why: str) -> Answered:
     from flows.output import terminal
     from tasks.stages.grant import begin_anchor
 
-    return begin_anchor(_home(), why), terminal.anchored
+    return begin_anchor(_known_home(), why), terminal.anchored
 
 
 def _decision(verdict: str, text: str) -> None:
@@ -189,7 +190,7 @@ def _decision(verdict: str, text: str) -> None:
         from flows.output import terminal
         from flows.runtime import embedded
 
-        return embedded.decide(_home(), name, verdict, why), terminal.decision
+        return embedded.decide(_known_home(), name, verdict, why), terminal.decision
 
 
 _decision("approve", "Let release NAME be published; what waits for it goes on.")
@@ -204,7 +205,7 @@ def releases() -> Answered:
     from flows.output import json_views, terminal
     from tasks.stores.ledger import open_ledger
 
-    return {"releases": [json_views.release(each) for each in open_ledger(_home()).releases()]}, terminal.releases
+    return {"releases": [json_views.release(each) for each in open_ledger(_known_home()).releases()]}, terminal.releases
 
 
 @main.command("show")
@@ -214,7 +215,7 @@ def show_release(name: str) -> Answered:
     """The trail of one release: who, when, what, hashes."""
     from flows.output import json_views, terminal
 
-    return json_views.trail(_home(), name), terminal.trail
+    return json_views.trail(_known_home(), name), terminal.trail
 
 
 @main.command()
@@ -290,3 +291,7 @@ def study(**asked: Any) -> Answered:
     from flows.runtime import embedded_study as study_embedded
 
     return study_embedded.run_study(_home(), asked), study_embedded.show
+
+
+if __name__ == "__main__":
+    main(prog_name="steps")

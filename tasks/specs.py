@@ -25,6 +25,7 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
     """The release that a file describes. `period` (2026q4, 2026-11 or 2026) wins over `now`, the run's scheduled time."""
     path = Path(path)
     document = yaml.read(path)
+    _must_not_be_a_dataset(document)
     if document.gaps:
         yaml.must_be_filled(document, *_dataset_of(path, document))
     spec = yaml.validate(ReleaseSpec, document)
@@ -41,6 +42,13 @@ def load_release(path: Path | str, period: str | None = None, now: datetime.date
         if asked:
             load_supplied(asked, own)
     return release
+
+
+def _must_not_be_a_dataset(document: yaml.Document) -> None:
+    """The two files are easily taken for each other, and then every key of one is unknown in the other."""
+    found = document.data if isinstance(document.data, dict) else {}
+    if found.keys() & {"attributes", "tables"} and not found.keys() & {"dataset", "source", "privacy"}:
+        raise SpecError(f"{document.name} describes a dataset. Give the release.yaml, whose `dataset:` names it.")
 
 
 def _domain_of(spec: ReleaseSpec, document: yaml.Document, folder: Path) -> Domain:
@@ -98,9 +106,9 @@ def _in_period(spec: ReleaseSpec, period: str | None, now: datetime.datetime | N
     texts = {key: text for key in ("name", "title", "description") if (text := getattr(spec, key)) is not None}
     named = [text for each in sources_of(spec.source) for text in _texts(each)]
     used = {part for text in (*texts.values(), *named) for part in PERIOD.findall(text)}
+    values = _period_values(period, now, used)
     if not used:
         return spec
-    values = _period_values(period, now, used)
 
     def fill(text: str) -> str:
         return PERIOD.sub(lambda match: values[match[1]], text)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -12,6 +13,7 @@ import click
 
 from flows.runtime.installation import must_be_installed_for
 from schemas.errors import EvidenceBroken, StepsError
+from schemas.visible import visible
 
 if TYPE_CHECKING:
     from tasks.stores.home import Home
@@ -21,6 +23,28 @@ R = TypeVar("R")
 
 Answer = dict[str, Any]  # one JSON object
 Answered = tuple[Answer, Callable[[Answer], None]]  # and how to print it for people
+
+
+class Steps(click.Group):
+    """All commands. What Click says of wrong words shows no character that moves a cursor or turns a line around."""
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        with _shown():
+            return super().make_context(*given, **more)
+
+    def invoke(self, context: click.Context) -> Any:
+        with _shown():
+            return super().invoke(context)
+
+
+@contextmanager
+def _shown() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        if visible(text := error.format_message()) == text:
+            raise
+        raise click.UsageError(visible(text), error.ctx) from None
 
 
 @dataclass
@@ -100,3 +124,13 @@ def home() -> Home:
     wishes = click.get_current_context().ensure_object(Wishes)
     found = Home.from_environment(wishes.home)
     return replace(found, key_file=key_place(wishes.signer)) if wishes.signer else found
+
+
+def known_home() -> Home:
+    """The home of a command that looks at what is there, or decides about it. Grants, plans and runs alone begin one."""
+    from tasks.stores.home import must_be_there
+
+    found = home()
+    if not found.ledger_url:  # the tables of a database are made by whoever looks first, who must own them
+        must_be_there(found)
+    return found

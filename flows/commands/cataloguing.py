@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.answers import Answered, answers, home
+from flows.commands.answers import Answered, answers, known_home
 
 
 @click.command()
@@ -24,4 +24,4 @@ def catalogue(out: Path, address: str, deployments: Path | None) -> Answered:
     from flows.output.cataloguing import show
     from flows.runtime.cataloguing import write_catalogue
 
-    return write_catalogue(home(), out, address, deployments), show
+    return write_catalogue(known_home(), out, address, deployments), show

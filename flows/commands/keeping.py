@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from flows.commands.answers import Answered, answers, home, wishes
+from flows.commands.answers import Answered, answers, home, known_home, wishes
 
 PASSPHRASE = click.option(
     "--passphrase-file",
@@ -35,7 +35,7 @@ def forget(name: str | None) -> Answered:
     from flows.output import keeping
     from tasks.stages.forget import forget_leftovers
 
-    return forget_leftovers(home(), name), keeping.show_forgotten
+    return forget_leftovers(known_home(), name), keeping.show_forgotten
 
 
 @click.command()
@@ -47,7 +47,7 @@ def backup(out: Path, passphrase_file: Path | None) -> Answered:
     from flows.output import keeping
     from tasks.stores.backup import back_up
 
-    return back_up(home(), out, _passphrase(passphrase_file, new=True)), keeping.show_backup
+    return back_up(known_home(), out, _passphrase(passphrase_file, new=True)), keeping.show_backup
 
 
 @click.command()
@@ -81,7 +81,7 @@ def show_keys() -> Answered:
     """The public key, and every change of it."""
     from flows.output import keeping
 
-    return keeping.key_history(home()), keeping.show_keys
+    return keeping.key_history(known_home()), keeping.show_keys
 
 
 @keys.command()
@@ -100,7 +100,7 @@ def rotate(**asked: Any) -> Answered:
     from tasks.stores.rotation import rotate as change
     from tasks.stores.rotation import rotated_before
 
-    place = home()
+    place = known_home()
     ledger = must_be_current_ledger(place)
     found = rotated_before(place, ledger, **asked)
     change(place, ledger, **asked)
@@ -116,7 +116,7 @@ def replace(why: str) -> Answered:
     from tasks.stages.audit import must_be_current_ledger
     from tasks.stores.rotation import replace as make_anew
 
-    place = home()
+    place = known_home()
     make_anew(place, must_be_current_ledger(place), why)
     return keeping.key_history(place), keeping.show_keys
 

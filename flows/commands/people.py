@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.answers import Answered, answers, home, wishes
+from flows.commands.answers import Answered, answers, home, known_home, wishes
 from flows.commands.keeping import keys
 
 WHY = click.option("--why", default="", help="The reason, kept in the ledger.")
@@ -44,7 +44,7 @@ def remove(name: str, why: str) -> Answered:
     from flows.output import people_views
     from tasks.stages.people import remove_person
 
-    return people_views.changed(remove_person(home(), name, why)), people_views.show_changed
+    return people_views.changed(remove_person(known_home(), name, why)), people_views.show_changed
 
 
 @people.command("list")
@@ -54,7 +54,7 @@ def list_people() -> Answered:
     from flows.output import people_views
     from tasks.stores.ledger import open_ledger
 
-    return people_views.people(open_ledger(home()).people()), people_views.show_people
+    return people_views.people(open_ledger(known_home()).people()), people_views.show_people
 
 
 @keys.command("new")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from flows.commands.answers import Answered, answers, home
+from flows.commands.answers import Answered, answers, known_home
 
 
 @click.command()
@@ -17,7 +17,7 @@ def withdraw(name: str, why: str) -> Answered:
     from flows.runtime.telling import server_told
     from tasks.stages.take_back import withdraw as take_back
 
-    with server_told(place := home(), name):
+    with server_told(place := known_home(), name):
         return keeping.notice(take_back(place, name, why)), keeping.show_notice
 
 
@@ -31,7 +31,7 @@ def supersede(old: str, new: str) -> Answered:
     from flows.runtime.telling import server_told
     from tasks.stages.take_back import supersede as take_back
 
-    with server_told(place := home(), old):
+    with server_told(place := known_home(), old):
         return keeping.notice(take_back(place, old, new)), keeping.show_notice
 
 
@@ -45,7 +45,7 @@ def burn(name: str, why: str) -> Answered:
     from flows.runtime.telling import server_told
     from tasks.stages.burn import burn as give_up
 
-    with server_told(place := home(), name):
+    with server_told(place := known_home(), name):
         left = {"release": name, "state": give_up(place, name, why)}
     return left | {"next": f"run it again to pay and draw anew, or: steps abandon {name}"}, terminal.decision
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.answers import Answered, answers, home
+from flows.commands.answers import Answered, answers, known_home
 from schemas.errors import SpecError
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -29,7 +29,7 @@ def timestamp(request: Path | None, response: Path | None, chain: Path | None) -
     if request and response or chain and not response:
         raise SpecError("a request is made, or a response checked (with --chain its certificates): one of them at a time.")
     if request:
-        return timestamps.asked(write_request(home(), request), request), timestamps.show_asked
+        return timestamps.asked(write_request(known_home(), request), request), timestamps.show_asked
     if response:
-        return timestamps.witness(accept_response(home(), response, chain)), timestamps.show_witness
-    return timestamps.listed(home()), timestamps.show_listed
+        return timestamps.witness(accept_response(known_home(), response, chain)), timestamps.show_witness
+    return timestamps.listed(known_home()), timestamps.show_listed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from flows.commands.answers import Answered, answers, home
+from flows.commands.answers import Answered, answers, known_home
 
 
 @click.command()
@@ -19,6 +19,6 @@ def migrate() -> Answered:
     from tasks.stores.database import SCHEMA_VERSION
     from tasks.stores.writing import migrate as bring_up_to_date
 
-    ledger = must_be_current_ledger(home())
+    ledger = must_be_current_ledger(known_home())
     before = bring_up_to_date(ledger.database, ledger.anchor)
     return {"ledger": ledger.database.name, "from": before, "to": SCHEMA_VERSION}, terminal.migrated

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from flows.output.terminal import say, shown_table
+from schemas.counted import counted
 
 FIGURES = ("count", "standard_error", "low", "high", "share", "share_low", "share_high", "trust")
 
 
 def fit(answer: dict[str, Any]) -> None:
-    say(f"{answer['model']}{_where(answer)}   ({answer['kind']}; {answer['sets']} set(s); 95% intervals)")
+    say(f"{answer['model']}{_where(answer)}   ({answer['kind']}; {counted(answer['sets'], 'set')}; 95% intervals)")
     columns = ("coefficient", "estimate", "std. error", "low", "high")
     rows = [
         (each["name"], *(_number(each[name]) for name in ("estimate", "standard_error", "low", "high")))
@@ -40,7 +41,7 @@ def brief(answer: dict[str, Any]) -> None:
 
 
 def more_rows(answer: dict[str, Any]) -> None:
-    made = f"{answer['sets']} set(s) of {answer['rows']:,} {answer['of']}"
+    made = f"{counted(answer['sets'], 'set')} of {answer['rows']:,} {answer['of']}"
     say(f"{made}{_where(answer)} from {answer['release']}, seed {answer['seed']}")
     first = ", ".join(name for name in answer["files"] if "-1." in name)
     say(f"written: {answer['folder']}/{first} …, sample.json")

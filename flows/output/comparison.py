@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flows.output.terminal import say, shown_table
+from schemas.counted import counted
 
 
 def evaluation(answer: dict[str, Any]) -> None:
@@ -24,7 +25,7 @@ def _regression(answer: dict[str, Any]) -> None:
     for each in answer["coefficients"]:
         intervals = (_interval(each[name]) for name in ("original", "synthetic"))
         rows.append((each["name"], *intervals, _share(each["overlap"]), "separated" if each["separated"] else ""))
-    say("", f"{answer['model']}   ({answer['kind']}; {answer['m']} set(s), {answer['sets']}; 95% intervals)")
+    say("", f"{answer['model']}   ({answer['kind']}; {counted(answer['m'], 'set')}, {answer['sets']}; 95% intervals)")
     shown_table(("coefficient", *numbers, ""), rows, right=numbers)
     mean, rest = (_share(answer[name]) for name in ("mean_overlap", "mean_overlap_without_separated"))
     say(f"mean overlap {mean}; without separated coefficients {rest}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from flows.output.terminal import say, shown_table
 from schemas.budget import show_nanos
+from schemas.counted import counted
 from steps_engine.accounting.measures import MEASURES
 from tasks.stages.foresee import Lifetime, Outlook
 
@@ -68,7 +69,9 @@ def _capped(lifetime: dict[str, Any]) -> str:
     symbol, names = MEASURES[lifetime["measure"]].symbol, ", ".join(lifetime["populations"])
     lost = f"lifetime  {names}: {symbol} = {lifetime['total']} of at most {lifetime['cap']} is lost; "
     refused = lifetime["reached_on"]
-    return lost + (f"the run of {refused[:10]} will be refused" if refused else f"{len(lifetime['runs'])} run(s) fit")
+    return lost + (
+        f"the run of {refused[:10]} will be refused" if refused else f"{counted(len(lifetime['runs']), 'run')} can be paid"
+    )
 
 
 def row(population: dict[str, Any]) -> dict[str, str]:

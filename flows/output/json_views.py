@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schemas.budget import UNIT, as_fraction, show_nanos
-from schemas.errors import BudgetRefused, InfrastructureFault, SpecError
+from schemas.errors import InfrastructureFault, SpecError
 from tasks.stores.acts import waves_of
 from tasks.stores.approvals import signer_of
 from tasks.stores.charging import Account, asked_by, cost_in
 from tasks.stores.entries import Entry
 from tasks.stores.home import Home, evaluation_page
-from tasks.stores.ledger import DEFAULT_DELTA, open_ledger
+from tasks.stores.ledger import DEFAULT_DELTA, ledger_if_any, open_ledger
 from tasks.stores.releases import TAKEN_BACK, ReleaseState
 
 if TYPE_CHECKING:
@@ -87,10 +87,9 @@ def _payable(home: Home, plan: Plan, overlaps: tuple[str, ...]) -> dict[str, Any
 
     Where it shares people with others, as the spec will have said: what somebody in all of them has lost so far.
     """
-    ledger = open_ledger(home)
-    try:
-        found = ledger.account(plan.population)
-    except BudgetRefused:
+    ledger = ledger_if_any(home)
+    found = next((each for each in ledger.accounts() if each.population == plan.population), None) if ledger else None
+    if ledger is None or found is None:
         return {"balance": None, "balance_measure": None, "charge": None}
     waves = waves_of(ledger)
     waves.join(plan.population, (name for name in overlaps if name in waves.spent))

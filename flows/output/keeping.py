@@ -6,6 +6,7 @@ from typing import Any
 
 from flows.output.people_views import UNSIGNED
 from flows.output.terminal import MOST_PROBLEMS, _say
+from schemas.counted import counted
 from schemas.notices import Notice
 from tasks.stores.acts import homes
 from tasks.stores.approvals import signer_of
@@ -38,8 +39,11 @@ def show_forgotten(answer: dict[str, list[str]]) -> None:
 def show_status(answer: dict[str, Any]) -> None:
     ledger, anchor = answer["ledger"], answer["anchor"]
     _say(f"home     {answer['home']}", f"ledger   {ledger['name']}: {ledger['entries']:,} entries, head {ledger['head'][:12]}")
-    _say(f"anchor   {anchor['path']}: {anchor['heads']:,} heads" + (f", {anchor['torn']} torn line(s)" * bool(anchor["torn"])))
-    _say(f"public   {answer['public']:,} release(s)", *(f"running  {name}" for name in answer["running"]))
+    _say(
+        f"anchor   {anchor['path']}: {anchor['heads']:,} heads"
+        + (f", {counted(anchor['torn'], 'torn line')}" * bool(anchor["torn"]))
+    )
+    _say(f"public   {counted(answer['public'], 'release')}", *(f"running  {name}" for name in answer["running"]))
     for kind in ("waiting", "stopped"):
         _say(
             *(
@@ -51,11 +55,15 @@ def show_status(answer: dict[str, Any]) -> None:
     waiting = {each["release"] for each in answer["waiting"]}
     _say(*(f"counts   exact counts of {name} {KEPT if name in waiting else LEFT}: steps forget {name}" for name in left))
     if answer["errors"]:
-        _say(f"errors   {answer['errors']} text(s) of errors under confidential/errors")
+        _say(f"errors   {counted(answer['errors'], 'error')}, told under confidential/errors")
     if not answer["registered"]:
         _say(f"people   {UNSIGNED}")
     _say(*(f"problem: {problem}" for problem in answer["problems"][:MOST_PROBLEMS]))
-    _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): nothing must be released from here")
+    _say(
+        "everything holds"
+        if answer["ok"]
+        else f"{counted(len(answer['problems']), 'problem')}: nothing must be released from here"
+    )
 
 
 def key_history(home: Home) -> dict[str, Any]:
@@ -80,7 +88,7 @@ def show_keys(answer: dict[str, Any]) -> None:
 
 
 def show_backup(answer: dict[str, Any]) -> None:
-    _say(f"{answer['file']}: {answer['files']:,} files, ledger up to entry {answer['entries']:,}", *answer["notes"])
+    _say(f"{answer['file']}: {answer['files']:,} files, ledger up to entry {answer['entries']:,}")
 
 
 def show_restored(answer: dict[str, Any]) -> None:

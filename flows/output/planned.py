@@ -8,6 +8,7 @@ from typing import Any
 from flows.output import lifetimes
 from flows.output.figures import percent, up
 from flows.output.terminal import say, shown_table
+from schemas.counted import counted
 from steps_engine.accounting.measures import MEASURES
 
 
@@ -17,7 +18,9 @@ def plan(answer: dict[str, Any]) -> None:
     symbol = MEASURES[answer["measure"]].symbol
     noise = "noise scale" if answer["rho"] is None else "noise σ"
     numbers = (sketch["row"], "nodes", f"share of {symbol}", noise, "expected error")
-    say(f"{answer['release']}: {answer['cells']:,} cells, {answer['sets']} synthetic set(s), {answer['decomposition']}")
+    say(
+        f"{answer['release']}: {answer['cells']:,} cells, {counted(answer['sets'], 'synthetic set')}, {answer['decomposition']}"
+    )
     shown_table((numbers[0], sketch["splits"], *numbers[1:]), map(_drawn, sketch["rows"]), right=numbers)
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"

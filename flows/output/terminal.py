@@ -12,6 +12,7 @@ from rich.text import Text
 
 from flows.output import lifetimes
 from flows.output.figures import up
+from schemas.counted import counted
 from schemas.visible import visible
 from steps_engine.accounting.measures import MEASURES, PURE, ZCDP
 
@@ -171,7 +172,7 @@ def findings(answer: dict[str, Any]) -> None:
         _say(f"problem: {problem}")
     if (more := len(answer["problems"]) - MOST_PROBLEMS) > 0:
         _say(f"… and {more:,} more; --json lists all of them")
-    _say("everything holds" if answer["ok"] else f"{len(answer['problems'])} problem(s): this must not be relied on")
+    _say("everything holds" if answer["ok"] else f"{counted(len(answer['problems']), 'problem')}: this must not be relied on")
 
 
 def verdict(answer: dict[str, Any]) -> None:

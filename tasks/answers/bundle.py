@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from schemas.counted import counted
 from schemas.errors import SpecError
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
@@ -31,7 +32,9 @@ class Bundle:
         promised, plan = self._opened.manifest.guarantee, self.plan
         names = ", ".join((*self.domain.names, *(each.name for each in self.domain.derived)))
         told = "".join(f"\nWARNING: {notice}" for notice in self.notices)
-        return f"{self.name}: {plan.sets} synthetic set(s) by {plan.decomposition}, ε = {promised.epsilon}\n{names}{told}"
+        return (
+            f"{self.name}: {counted(plan.sets, 'synthetic set')} by {plan.decomposition}, ε = {promised.epsilon}\n{names}{told}"
+        )
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from schemas.counted import counted
 from schemas.errors import SpecError
 from steps_engine.answers.fit import Fit
 from steps_engine.answers.table import PEOPLE, Quantity, Table
@@ -67,7 +68,7 @@ def fit_answer(fit: Fit, facts: dict[str, Any], notices: Iterable[str]) -> Answe
         "coefficients": _rows(frame.reset_index().rename(columns={"coefficient": "name"})),
         "warnings": warnings, "notes": notes,
     }  # fmt: skip
-    title = f"{fit.analysis.name}   ({fit.analysis.kind}, {len(found.rows)} set(s), 95% intervals)"
+    title = f"{fit.analysis.name}   ({fit.analysis.kind}, {counted(len(found.rows), 'set')}, 95% intervals)"
     return Answer.of(frame, title, [*(f"WARNING: {warning}" for warning in warnings), *notes], document)
 
 

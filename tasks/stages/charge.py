@@ -6,6 +6,7 @@ from dataclasses import InitVar, dataclass
 from enum import Enum
 from typing import Any, final
 
+from schemas.counted import counted
 from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from schemas.plan import Plan
 from schemas.spec.release import Approval, Release
@@ -67,7 +68,7 @@ def must_be_signable(home: Home, release: Release) -> None:
     if me is None:
         if isinstance(asked, Approval):
             raise SpecError(
-                f'release "{release.name}" asks for {asked.required} approval(s) by registered people, and nobody is '
+                f'release "{release.name}" asks for {counted(asked.required, "approval")} by registered people, and nobody is '
                 "registered in this ledger. Nothing was charged. See: steps people add"
             )
         return
@@ -80,7 +81,7 @@ def must_be_signable(home: Home, release: Release) -> None:
     needed = asked.required if isinstance(asked, Approval) else 1
     if asked != "none" and (len(may) < needed or not may - {me}):
         raise SpecError(
-            f'release "{release.name}" needs {needed} approval(s) by {" or ".join(roles)}, and not only by who runs it; '
+            f'release "{release.name}" needs {counted(needed, "approval")} by {" or ".join(roles)}, not only by who runs it; '
             f"registered so: {', '.join(sorted(may)) or 'nobody'}. Nothing was charged. See: steps people add"
         )
 

@@ -13,9 +13,9 @@ from schemas.supplied import load_supplied, suite_of
 from steps_engine.accounting.mechanisms import COUNTS
 from steps_engine.accounting.plans import allowance_of, promise_of
 from tasks.reading.fitting import Look, look_at_release
-from tasks.stores.charging import ChargeRequest
+from tasks.stores.charging import ChargeRequest, no_grant
 from tasks.stores.home import Home
-from tasks.stores.ledger import Ledger, open_ledger
+from tasks.stores.ledger import Ledger, ledger_if_any, open_ledger
 from tasks.stores.releases import FINISHED, UNDONE, state_of
 
 LARGE_EPSILON = 10
@@ -38,7 +38,9 @@ def look_first(home: Home, release: Release) -> Look | None:
 
 def why_not_covered(home: Home, release: Release) -> str | None:
     """What a charge would be refused for, were it made now; None where it would be paid, or was."""
-    ledger = open_ledger(home)
+    ledger = ledger_if_any(home)
+    if ledger is None:
+        return no_grant(release.domain.population)
     try:
         if not is_paid(ledger, release):
             ledger.must_afford(_asked(release))
@@ -60,7 +62,8 @@ def look_at_source(release: Release) -> Look:
 
 def must_be_private(home: Home, release: Release, plan: Plan) -> None:
     """A guarantee that hardly is one needs a reason, and noise; what was paid for under earlier rules stays as it is."""
-    if not is_paid(open_ledger(home), release):
+    ledger = ledger_if_any(home)
+    if ledger is None or not is_paid(ledger, release):
         must_say_why(release)
         must_have_noise(plan)
 

@@ -15,7 +15,7 @@ from steps_engine.accounting.plans import allowance_of
 from tasks.stores.acts import waves_of
 from tasks.stores.charging import Account, ChargeRequest, cost_in
 from tasks.stores.home import Home
-from tasks.stores.ledger import open_ledger
+from tasks.stores.ledger import ledger_if_any, open_ledger
 from tasks.stores.waves import Loss
 
 
@@ -87,9 +87,9 @@ class Outlook:
 
 def forecast(home: Home, due: Iterable[Due]) -> list[Outlook]:
     """Of each population that has a grant or a run that is due. What is paid already asks nothing, a name is paid once."""
-    ledger = open_ledger(home)
-    accounts = {account.population: account for account in ledger.accounts()}
-    seen = {release.name for release in ledger.releases()}
+    ledger = ledger_if_any(home)
+    accounts = {account.population: account for account in ledger.accounts()} if ledger else {}
+    seen = {release.name for release in ledger.releases()} if ledger else set()
     paying: dict[str, list[Due]] = {population: [] for population in accounts}
     for each in sorted(due, key=lambda each: each.at):
         if each.release.name not in seen:
@@ -115,7 +115,9 @@ class Lifetime:
 
 def lifetimes(home: Home, due: Iterable[Due]) -> list[Lifetime]:
     """One for each capped group of populations, as they will be once the releases that are due have said who shares people."""
-    ledger = open_ledger(home)
+    ledger = ledger_if_any(home)
+    if ledger is None:
+        return []
     waves, paid = waves_of(ledger), {release.name for release in ledger.releases()}
     paying = {each.release.name: each for each in sorted(due, key=lambda each: each.at, reverse=True)}
     runs = sorted((each for name, each in paying.items() if name not in paid), key=lambda each: each.at)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.errors import SpecError, StepsError
+from schemas.errors import StepsError
 from tasks.stages.audit import check_ledger
 from tasks.stages.forget import exact_counts
 from tasks.stores.anchor import Anchor
-from tasks.stores.home import Home
+from tasks.stores.home import Home, must_be_there
 from tasks.stores.identity import must_be_ours
 from tasks.stores.ledger import Ledger, open_ledger
 from tasks.stores.releases import PUBLIC, ReleaseState
@@ -26,7 +26,7 @@ NEXT = {
 
 def status(home: Home) -> dict[str, Any]:
     """Releases by what has to be done, exact counts lying about, and everything that does not hold."""
-    _must_be_there(home)
+    must_be_there(home)
     ledger, counts = open_ledger(home), exact_counts(home)
     problems = [*_faults(must_be_ours, home, ledger), *check_ledger(home)]
     releases = ledger.releases()
@@ -46,17 +46,6 @@ def status(home: Home) -> dict[str, Any]:
         "exact_counts": [{"release": name, "running": name in live} for name in counts],
         "errors": len(list((home.path / "confidential" / "errors").glob("*.txt"))),
     }
-
-
-def _must_be_there(home: Home) -> None:
-    """Opening a ledger makes one: looking at what is not there must not."""
-    ledger = home.path if home.ledger_url else home.path / "ledger.db"
-    if not ledger.exists():
-        missing = ledger.name if home.path.is_dir() else "the folder"
-        raise SpecError(
-            f"there is no home in {home.path}: {missing} is missing. Nothing was made. "
-            "Name the home with --home or STEPS_HOME; is its disk mounted? A first grant makes a new one: steps budget grant"
-        )
 
 
 def _unfinished(release: ReleaseState) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """A backup: one file with all that a home cannot make again, consistent while runs go on. Keys are under a passphrase.
 
 Ledger and bundles are taken while no publication goes on, so that no bundle knows more than the ledger; sealed artifacts after
-the ledger, so that whatever it says was sealed is there, and none of a release that it does not know as charged. confidential/
-is not in it: exact counts can be counted again.
+the ledger, so that whatever it says was sealed is there, and none of a release that it does not know as charged. A ledger on
+PostgreSQL is in it too, as the file that one snapshot of it makes. confidential/ is not: exact counts can be counted again.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import IO, Any
 from schemas.errors import EvidenceBroken, SpecError
 from schemas.identity import canonical
 
+from .copying import as_file
 from .files import alone, disk_faults, keep, temporary
 from .home import Home
 from .keys import locked, unlocked
@@ -32,7 +33,6 @@ from .timestamps import FOLDER as TIMESTAMPS
 FORMAT = "steps-backup/1"
 HEADER, KEYS, LEDGER, ANCHOR = "backup.json", "keys.locked", "ledger.db", "anchor.log"
 PATIENCE = 60.0  # seconds to wait for a publication
-POSTGRESQL = "the ledger is on PostgreSQL and not in here: take pg_dump of it while no release is run, right before this backup"
 
 
 def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
             _add(archive, KEYS, io.BytesIO(locked(canonical(secret).encode(), passphrase, header)), {})
         if not keep(file, out):
             raise SpecError(f"{out} exists already, and a backup overwrites nothing. Choose another name.")
-    return {"file": str(out), "files": len(hashes), "entries": entries, "notes": [POSTGRESQL] if home.ledger_url else []}
+    return {"file": str(out), "files": len(hashes), "entries": entries}
 
 
 def _header(home: Home) -> bytes:
@@ -81,12 +81,10 @@ def _add_ledger(archive: tarfile.TarFile, home: Home, hashes: dict[str, str]) ->
         with home.anchor_file.open("rb") as anchor:
             _add(archive, ANCHOR, io.BytesIO(anchor.read()), hashes)
     ledger = open_ledger(home)
-    if home.ledger_url:
-        known = ledger.entries()
-        return len(known), {entry.release for entry in known if entry.kind == "charge" and entry.release}
     with tempfile.TemporaryDirectory(dir=home.keys) as folder:
         copy = Path(folder) / LEDGER
-        with closing(sqlite3.connect(home.ledger_file)) as live, closing(sqlite3.connect(copy)) as snapshot:
+        file = as_file(ledger.database, Path(folder) / "taken") if home.ledger_url else home.ledger_file
+        with closing(sqlite3.connect(file)) as live, closing(sqlite3.connect(copy)) as snapshot:
             live.backup(snapshot)
             snapshot.execute("PRAGMA journal_mode = DELETE")  # one file
             (entries,) = snapshot.execute("SELECT count(*) FROM entries").fetchone()

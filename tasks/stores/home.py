@@ -6,10 +6,11 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from schemas.errors import SpecError
+from schemas.errors import EvidenceBroken, SpecError
 
 from .files import open_folder, private_folder
 
+LEDGER = "ledger.db"
 KeyPlace = Path | str  # a file, or a key on a token: pkcs11:…
 
 
@@ -72,11 +73,37 @@ class Home:
 
     @property
     def ledger_file(self) -> Path:
-        return self.folder / "ledger.db"
+        return self.folder / LEDGER
 
     @property
     def anchor_file(self) -> Path:
         return self.anchor_path or self.folder / "anchor.log"
+
+
+def is_there(home: Home) -> bool:
+    """Whether there is a ledger to look at. Opening one makes it, and looking must not; on PostgreSQL a home is its folder."""
+    return (home.path if home.ledger_url else home.path / LEDGER).exists()
+
+
+def must_be_there(home: Home) -> None:
+    """Refuses to look at a home that nobody began, or whose ledger was lost: an empty answer would pass for a good one."""
+    if not is_there(home):
+        missing = LEDGER if home.path.is_dir() else "the folder"
+        if left := [place for place in _following(home) if place.is_file() or place.is_dir() and any(place.iterdir())]:
+            raise EvidenceBroken(
+                f"the ledger of {home.path} was lost: {missing} is missing, and {left[0]} is there, which follows from one. "
+                "Nothing was made. Restore the newest backup into a new folder: steps --home NEW restore FILE"
+            )
+        raise SpecError(
+            f"there is no home in {home.path}: {missing} is missing. Nothing was made. "
+            "Name the home with --home or STEPS_HOME; is its disk mounted? A first grant makes a new one: steps budget grant"
+        )
+
+
+def _following(home: Home) -> list[Path]:
+    """What there is only after an entry of the ledger."""
+    anchor = home.anchor_path or home.path / "anchor.log"
+    return [anchor, *(home.path / name for name in ("timestamps", "public", "staging"))]
 
 
 def evaluation_page(home: Home, name: str) -> Path:

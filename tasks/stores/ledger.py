@@ -27,7 +27,7 @@ from .charging import (
 )
 from .database import PATIENCE, Database, open_database
 from .entries import Draft, Entry, Head, KnownHead, body_of, must_be_name
-from .home import Home, KeyPlace
+from .home import Home, KeyPlace, is_there
 from .lifetimes import must_fit
 from .people import People
 from .queries import read_account, read_accounts, read_by_key, read_entries, read_head
@@ -53,6 +53,11 @@ DEFAULT_DELTA = "1e-9"  # where the ε of a budget in ρ is quoted, until a gran
 def open_ledger(home: Home, patience: float = PATIENCE) -> Ledger:
     """This home's ledger, made on first use; `patience` is how many seconds to wait for another writer."""
     return Ledger(open_database(home, patience), Anchor(home.anchor_file), home.key_file)
+
+
+def ledger_if_any(home: Home) -> Ledger | None:
+    """For who only looks: None where nobody began one, and none is made."""
+    return open_ledger(home) if home.ledger_url or is_there(home) else None
 
 
 @dataclass(frozen=True)

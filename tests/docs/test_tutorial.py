@@ -73,7 +73,7 @@ def test_the_mistakes_that_it_shows_are_found(said: str):
 
 
 def test_it_ends_with_answers_and_a_catalogue(said: str, folder: Folder):
-    assert "sector × grade   (about " in said and "wage ~ age + grade   (linear; 5 set(s); 95% intervals)" in said
+    assert "sector × grade   (about " in said and "wage ~ age + grade   (linear; 5 sets; 95% intervals)" in said
     assert "Everything it depends on was measured" in said, "the sentence that the tutorial explains"
     rows = pq.read_table(folder.path / "seniors" / "sample-2.parquet")
     assert rows.num_rows == 10_000 and rows["grade"].unique().to_pylist() == ["senior"]

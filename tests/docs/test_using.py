@@ -51,7 +51,7 @@ def test_the_notebook_runs_cell_by_cell(folder: Path, tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     for words in (
-        "3 synthetic set(s) by pairs",
+        "3 synthetic sets by pairs",
         "voted × college",
         "college where registered = yes",
         "Not from the noisy counts but from the synthetic sets",

@@ -52,7 +52,7 @@ def test_the_same_as_json_csv_and_a_picture(steps: Steps, folder: Path, tmp_path
 
 def test_a_fit_is_shown_with_what_to_know(steps: Steps, folder: Path, tmp_path: Path):
     said = steps("fit", folder, "voted ~ age * wage", "--picture", tmp_path / "a.png")
-    assert "voted ~ age * wage   (logistic; 3 set(s); 95% intervals)" in said.out
+    assert "voted ~ age * wage   (logistic; 3 sets; 95% intervals)" in said.out
     assert "WARNING: Not measured: voted × age × wage" in said.out and "Combined by T = W + (1 + 1/m)·B" in said.out
     assert (tmp_path / "a.png").read_bytes()[1:4] == b"PNG"
     answer = steps("fit", folder, "wage ~ age", "--where", "voted=yes", "--json").json
@@ -75,7 +75,7 @@ def test_a_sample_is_labelled_and_the_same_again(steps: Steps, folder: Path, tmp
 
 def test_a_sample_may_be_csv(steps: Steps, folder: Path, tmp_path: Path):
     said = steps("sample", folder, "--rows", 30, "--sets", 1, "--format", "csv", "--out", tmp_path / "a")
-    assert "1 set(s) of 30 rows from poll-2026, seed 0" in said.out
+    assert "1 set of 30 rows from poll-2026, seed 0" in said.out
     with (tmp_path / "a/sample-1.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 30 and list(rows[0]) == list(POLL.names)

@@ -45,6 +45,8 @@ def test_a_folder_of_something_else_is_bad_usage(shelves: Home, steps, somewhere
 
 
 def test_a_home_without_releases_is_told_so(small: Small, steps, somewhere: Path):
+    assert steps("catalogue", "site").code == 2 and not small.home.exists(), "nobody began it"
+    steps("budget", "grant", "small-people", "1", "--why", "a test")
     said = steps("catalogue", "site")
     assert said.code == 0 and "0 releases" in said.out
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
 from tests.flows.small import STRANGER, Small, write_records
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +55,40 @@ def test_a_plan_says_when_the_budget_does_not_cover_it(small: Small, steps):
     assert steps("run", small.release).code == 3, "what the plan says, the run does"
 
 
-def test_an_empty_ledger_has_no_accounts_no_entries_and_verifies(steps):
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("plan", "dataset.yaml"), "describes a dataset. Give the release.yaml, whose `dataset:` names it"),
+        (("plan", "release.yaml", "--period", "2026x"), "period '2026x' is not one: write 2026, 2026q4 or 2026-11"),
+        (("verify", ".", "--key", "no.pub"), "no.pub cannot be read: No such file or directory"),
+        (("verify", ".", "--key", "release.yaml"), "release.yaml is not a public key"),
+    ],
+)
+def test_mistakes_that_newcomers_make_are_told(small: Small, steps, monkeypatch: pytest.MonkeyPatch, words, told: str):
+    monkeypatch.chdir(small.folder)
+    said = steps(*words)
+    assert said.code == 2 and told in said.err
+    assert steps("plan", "release.yaml", "--period", "2026q1").code == 0, "the control"
+
+
+def test_the_module_is_the_command():
+    said = subprocess.run([sys.executable, "-m", "flows.cli", "nothing"], capture_output=True, text=True, cwd=ROOT)
+    assert said.returncode == 2 and "No such command" in said.stderr and said.stderr.startswith("Usage: steps")
+
+
+def test_a_plan_and_a_forecast_before_any_grant_make_no_ledger(small: Small, steps):
+    told = steps("plan", small.release, "--json").json
+    assert told["balance"] is None and told["covered"] is False and "no grant" in told["why_not_covered"]
+    assert not small.home.exists()
+    (small.folder / "prefect.yaml").write_text("deployments: []\n")
+    assert steps("budget", "forecast", "--deployments", small.folder / "prefect.yaml").code == 0
+    assert not (small.home / "ledger.db").exists()
+    steps("budget", "grant", "small-people", "1", "--why", "a test")
+    assert (small.home / "ledger.db").exists(), "the control"
+
+
+def test_an_empty_ledger_has_no_accounts_no_entries_and_verifies(small: Small, steps):
+    open_ledger(Home(small.home))
     assert steps("budget", "show", "--json").json == {"accounts": []}
     assert steps("budget", "log", "--json").json == {"entries": []}
     assert steps("releases", "--json").json == {"releases": []}
@@ -61,10 +96,18 @@ def test_an_empty_ledger_has_no_accounts_no_entries_and_verifies(steps):
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "0.0000000001", "one", "true", "1e999", ""])
-def test_a_grant_of_no_usable_epsilon_is_refused(steps, epsilon: str):
+def test_a_grant_of_no_usable_epsilon_is_refused(small: Small, steps, epsilon: str):
     said = steps("budget", "grant", "--why", "a test", "--", "small-people", epsilon)
-    assert said.code == 2 and "epsilon" in said.err
-    assert steps("budget", "show", "--json").json == {"accounts": []}
+    assert said.code == 2 and "epsilon" in said.err and not small.home.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "a", "b\x1b[2J"], ["\x1b[2J"], ["--\x1b[2J"], ["data", "\x1b[2J", "x"], ["verify", "x", "--key", "\x1b[2J"]],
+)
+def test_wrong_words_are_repeated_without_their_control_characters(steps, words: list[str]):
+    said = steps(*words)
+    assert said.code in (2, 5) and "\\x1b[2J" in said.err + said.out and "\x1b" not in said.err + said.out
 
 
 @pytest.mark.parametrize("words", [["plan"], ["budget", "grant", "x", "1"], ["nothing"], ["show"], ["data", "other", "x"]])
@@ -72,7 +115,8 @@ def test_wrong_usage_ends_with_2(steps, words: list[str]):
     assert steps(*words).code == 2
 
 
-def test_unknown_names_end_with_2_and_say_where_to_look(steps):
+def test_unknown_names_end_with_2_and_say_where_to_look(small: Small, steps):
+    open_ledger(Home(small.home))
     for words in (["budget", "show", "nobody"], ["show", "nothing"], ["approve", "nothing"], ["abandon", "nothing"]):
         said = steps(*words)
         assert said.code == 2 and words[-1] in said.err

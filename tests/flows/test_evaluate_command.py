@@ -80,7 +80,7 @@ def test_shared_sets_have_wider_intervals_than_split_ones(evaluate):
 def test_the_table_and_the_page_show_the_regression(evaluate, tmp_path: Path):
     page = tmp_path / "page.html"
     said = evaluate("--model", "member ~ 0 + region + pay", "--kind", "logistic", "--cross-fit", 3, "--page", page)
-    assert said.code == 0 and "logistic; 2 set(s), split" in said.out
+    assert said.code == 0 and "logistic; 2 sets, split" in said.out
     assert "region[north]" in said.out and "mean overlap" in said.out  # brackets are text, not the terminal's markup
     assert "in 3 cross-fitting folds" in page.read_text() and "region=north" in page.read_text()
 

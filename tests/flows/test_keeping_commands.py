@@ -70,14 +70,41 @@ def test_status_where_there_is_no_home_says_so_and_makes_none(steps, tmp_path: P
     (mount := tmp_path / "mount").mkdir()
     said = steps("status", "--home", mount, "--json")
     assert said.json["exit_code"] == 2 and "ledger.db is missing" in said.json["error"] and everything_in(mount) == {}
-    assert steps("budget", "show", "--home", mount).code == 0 == steps("status", "--home", mount).code, "the control"
+    open_ledger(Home(mount))
+    assert steps("status", "--home", mount).code == 0, "the control"
+
+
+LOOKS = ("budget show", "budget show people", "budget log", "budget verify", "budget timestamp", "releases", "show poll-2026")
+LOOKS += ("people list", "keys show", "catalogue site", "forget", "approve poll-2026", "withdraw poll-2026 --why x")
+LOOKS += ("burn poll-2026 --why x", "budget migrate", "budget anchor --why x", "keys rotate --why x")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_no_look_and_no_decision_makes_a_home(steps, tmp_path: Path, look: str):
+    """An empty answer of an empty folder would pass for a good one: a disk may not be mounted."""
+    (mount := tmp_path / "mount").mkdir()
+    for place in (tmp_path / "typo", mount):
+        said = steps(*look.split(), "--home", place)
+        assert said.code == 2 and f"there is no home in {place}" in said.err, said
+    assert everything_in(mount) == {} and not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize("look", ["budget verify", "status", "releases"])
+def test_a_ledger_that_was_lost_is_told_by_what_is_left_and_none_is_made(steps, tmp_path: Path, look: str):
+    home = tmp_path / "copy" / "home"
+    for file in home.glob("ledger.db*"):
+        file.unlink()
+    before = everything_in(home)
+    said = steps(*look.split())
+    assert said.code == 5 and "was lost: ledger.db is missing" in said.err and "restore FILE" in said.err
+    assert everything_in(home) == before
 
 
 def test_status_changes_nothing(steps, tmp_path: Path):
     home = tmp_path / "copy" / "home"
     before = everything_in(home)
     assert steps("status").code == 0 and everything_in(home) == before
-    steps("budget", "show", "--home", tmp_path / "new")
+    open_ledger(Home(tmp_path / "new"))
     before = everything_in(tmp_path / "new")
     assert steps("status", "--home", tmp_path / "new").code == 0 and everything_in(tmp_path / "new") == before
     before = everything_in(home)

@@ -53,7 +53,8 @@ def drawn(small: Small, key: Path, approval: str = "required") -> Home:
     return home
 
 
-def test_a_ledger_without_people_says_so(steps):
+def test_a_ledger_without_people_says_so(small, steps):
+    open_ledger(Home(small.home))
     assert "nobody is registered" in steps("people", "list").out
     assert steps("people", "list", "--json").json == {"people": [], "proposed": [], "approvers_needed": 0}
 

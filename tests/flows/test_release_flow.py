@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import BudgetRefused, EvidenceBroken
+from schemas.errors import BudgetRefused, EvidenceBroken, SpecError
 from tasks.stores.artifacts import Store
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
@@ -383,6 +383,14 @@ def test_an_audit_passes_a_sound_home_and_fails_on_one_flipped_byte(finished: Sm
     path.unlink()
     (folder / "manifest.json").unlink()
     assert any("manifest.json" in problem for problem in steps("budget", "verify", "--json").json["problems"])
+    for file in finished.home.glob("ledger.db*"):
+        file.unlink()
+    with pytest.raises(EvidenceBroken, match="was lost: ledger.db is missing"), embedded_in(Home(finished.home)):
+        audit()
+    (gone := finished.folder / "mount").mkdir()
+    with pytest.raises(SpecError, match="there is no home in .*mount: ledger.db is missing"), embedded_in(Home(gone)):
+        audit()
+    assert not (gone / "ledger.db").exists()
 
 
 @pytest.mark.slow

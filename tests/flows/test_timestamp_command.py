@@ -87,6 +87,9 @@ def test_a_ledger_that_was_rewritten_or_set_back_is_told_loudly(granted, stamped
     for file in small.home.glob("ledger.db*"):
         file.unlink()
     (small.home / "anchor.log").unlink()
+    lost = steps("budget", "verify")
+    assert lost.code == 5 and "was lost: ledger.db is missing, and" in lost.err and not (small.home / "ledger.db").exists()
+    open_ledger(granted)
     empty = steps("budget", "verify")
     assert (
         empty.code == 5
@@ -147,7 +150,8 @@ def test_what_is_no_answer_of_ours_is_refused_in_words(granted, steps, authority
     assert steps("budget", "timestamp", "--chain", authority.root).code == 2
 
 
-def test_there_is_nothing_to_stamp_before_the_first_entry(steps, tmp_path):
+def test_there_is_nothing_to_stamp_before_the_first_entry(small, steps, tmp_path):
+    open_ledger(Home(small.home))
     refused = steps("budget", "timestamp", "--request", tmp_path / "head.tsq")
     assert refused.code == 2 and "no entry yet" in refused.err and not (tmp_path / "head.tsq").exists()
 

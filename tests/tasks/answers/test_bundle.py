@@ -272,7 +272,7 @@ def test_a_withdrawn_release_warns_loudly(made_by_pairs: Made, tmp_path: Path):
 
 def test_a_bundle_shows_what_it_is(by_pairs: Path):
     shown = repr(read_bundle(by_pairs))
-    assert "poll-2026: 3 synthetic set(s) by pairs, ε = 4" in shown and "voted, registered, age, wage, since" in shown
+    assert "poll-2026: 3 synthetic sets by pairs, ε = 4" in shown and "voted, registered, age, wage, since" in shown
 
 
 @pytest.mark.whole
