@@ -39,8 +39,8 @@ def blocks_of(records: Any, columns: Sequence[str] | None = None) -> Iterator[pa
 class Reading:
     """Rows in order, as many at a time as is asked for, however large the blocks are in which they come."""
 
-    def __init__(self, records: Any) -> None:
-        self._blocks = blocks_of(records)
+    def __init__(self, records: Any, columns: Sequence[str] | None = None) -> None:
+        self._blocks = blocks_of(records, columns)
         self._rest = next(self._blocks)  # there is one, if only without rows
 
     def take(self, rows: int) -> pa.Table:

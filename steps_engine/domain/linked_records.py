@@ -104,13 +104,18 @@ class Linked:
     rows: Any
     persons: Any
 
-    def parts(self) -> Iterator[Part]:
-        """As many persons as each block of household rows tells of, whatever keys they have."""
-        reading, before = Reading(self.persons), 0
-        for rows in blocks_of(self.rows):
+    def parts(self, columns: Sequence[str] | None = None) -> Iterator[Part]:
+        """As many persons as each block of household rows tells of, whatever keys they have; of these columns, or of all."""
+        reading, before = Reading(self.persons, _among(columns, self.persons, (HOUSEHOLD, PERSON))), 0
+        for rows in blocks_of(self.rows, _among(columns, self.rows, (PERSONS,))):
             size = column_codes(rows[PERSONS], self.domain.attributes[self.domain.index(PERSONS)]) + 1
             yield Part(before, rows, reading.take(int(size.sum())))
             before += len(rows)
+
+
+def _among(columns: Sequence[str] | None, records: Any, always: Sequence[str]) -> list[str] | None:
+    """Those that a table has, and what it is joined by."""
+    return None if columns is None else [name for name in records.schema.names if name in (*columns, *always)]
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class Everybody(Linked):
         return int(self.persons.num_rows)
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        made = (_everybody_table(part) for part in self.parts())
+        made = (_everybody_table(part) for part in self.parts(columns))
         return made if columns is None else (table.select(columns) for table in made)
 
 

@@ -165,7 +165,10 @@ def test_everybody_in_blocks_is_everybody(made, tmp_path):
         pq.write_table(table, tmp_path / name)
     stored = Everybody(OF, Stored(tmp_path / "rows"), Stored(tmp_path / "persons"))
     assert stored.num_rows == len(persons)
-    assert pa.concat_tables(stored.blocks()).to_pydict() == everybody_table(OF, rows, persons).to_pydict()
+    whole = everybody_table(OF, rows, persons)
+    assert pa.concat_tables(stored.blocks()).to_pydict() == whole.to_pydict()
+    for columns in (["grade", "tenure"], ["sex"], ["tenure", "n_person"]):
+        assert pa.concat_tables(stored.blocks(columns)).to_pydict() == whole.select(columns).to_pydict()
     expected = pd.DataFrame(rows.to_pydict()).iloc[np.array(persons["household"]) - 1]
     assert list(everybody_table(OF, rows, persons)["tenure"].to_pylist()) == expected["tenure"].tolist()
 
