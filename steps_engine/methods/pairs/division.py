@@ -223,14 +223,10 @@ def elected(domain: Domain, allowance: Allowance, noise: np.ndarray, cost: float
         return 0 if asked == "all" or int(asked) >= possible else int(asked)
     strength = STRONGEST * np.exp(-DECAY * (np.arange(possible) + 0.5) / possible)
     number = np.arange(1, possible + 1)
-    votes = 1 - float(VOTES[allowance.measure.name])
     if allowance.measure is PURE:
-        told = np.minimum(domain.sizes, TOLD)
-        alone = [(told[a] if told[a] > 2 else 1) * (told[b] if told[b] > 2 else 1) / 2 for a, b in candidates(domain)]
-        times, rows = (2 if allowance.replaced else 1) * allowance.rows, domain.expected_units or ASSUMED_ROWS
-        x = np.mean(alone) * times * number / (cost * votes) / rows
+        x = number * elected_alone(domain, allowance, cost)
     else:
-        x = noise.mean() * np.sqrt(number / possible / votes)
+        x = noise.mean() * np.sqrt(number / possible / (1 - float(VOTES[allowance.measure.name])))
     few = explained(x)
     every = (strength**2 / (strength + noise.mean())).sum()
     best = int(np.argmax(few))
@@ -238,6 +234,14 @@ def elected(domain: Domain, allowance: Allowance, noise: np.ndarray, cost: float
         return 0
     wanted = max(best + 1, FEWEST_ELECTED * len(domain.sizes))
     return wanted if wanted < possible else 0
+
+
+def elected_alone(domain: Domain, allowance: Allowance, cost: float) -> float:
+    """The part of the rows that the noise of an elected pair misplaces under ε, if it is the only one; of k each k times."""
+    told = np.minimum(domain.sizes, TOLD)
+    alone = [(told[a] if told[a] > 2 else 1) * (told[b] if told[b] > 2 else 1) / 2 for a, b in candidates(domain)]
+    times, rows = (2 if allowance.replaced else 1) * allowance.rows, domain.expected_units or ASSUMED_ROWS
+    return float(np.mean(alone)) * times / (cost * (1 - float(VOTES[allowance.measure.name]))) / rows
 
 
 def explained(x: np.ndarray) -> np.ndarray:

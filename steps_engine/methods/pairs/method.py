@@ -51,7 +51,7 @@ class PairsMethod:
     blocks_apart: bool = True
 
     def outline(self, release: Release, allowance: Allowance, randomness: Randomness | None) -> Outline:
-        return outline(release, allowance, twice=True)
+        return outline(release, allowance, alone=True)
 
     def candidate(self, release: Release) -> Candidate | None:
         return candidate(release)

@@ -26,6 +26,7 @@ from steps_engine.domain.settled import is_settled
 from steps_engine.inference.contrasts import PAIR, is_counted, residual_variance
 from steps_engine.inference.exchanging import passes_over
 from steps_engine.inference.reweighting import SWEEPS
+from steps_engine.methods.pairs.balance import balanced
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
     VOTES,
@@ -58,14 +59,16 @@ SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows t
 SWEPT_BLOCK = SWEPT_IN_BLOCKS + 2  # of several blocks: with their beginning, and with the tables that they settled on
 
 
-def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None, twice: bool = False) -> Outline:
+def outline(release: Release, allowance: Allowance, among: frozenset[int] | None = None, alone: bool = False) -> Outline:
     """The draws of pairs: number of rows, margins, elections where few pairs are measured, tables.
 
-    `among`: pairs without any of these attributes are not measured, where all others are. `twice`: some may be measured again.
+    `among`: pairs without any of these attributes are not measured, where all others are. `alone`: not within another method,
+    whose figures are those of the plan as it was: margins may get more, and some pairs be measured again.
     """
     domain, method = release.domain, pairs_spec(release)
     declared = declared_tables(release, allowance)
     divided = division(domain, allowance, method.pairs, declared)
+    divided = balanced(domain, allowance, divided, declared) if alone else divided
     possible = [pair for pair in candidates(domain) if among is None or among.intersection(pair)]
     pairs = [] if divided.elected else untold(possible, declared, allowance)
     tables = tuple(dict.fromkeys([*pairs, *declared]))
@@ -86,7 +89,7 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
         left *= 1 - votes
     if measured:
         each = left / len(allowance.served)
-        waits = kept_back(domain, allowance, divided, method.pairs) if twice and not declared else Again()
+        waits = kept_back(domain, allowance, divided, method.pairs) if alone and not declared else Again()
         of_pairs = (1 - third.part) * each
         draws += _table_draws(domain, matter, tables, divided.elected, (1 - waits.part) * of_pairs, allowance)
         draws += _again_draws(waits, of_pairs, allowance)
