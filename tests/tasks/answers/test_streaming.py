@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from schemas.errors import EvidenceBroken
+from steps_engine.analyses.seen import seen_of
 from tasks import tables_on_disk
 from tasks.answers import read_bundle
 from tasks.publishing.publication import publish
@@ -67,6 +69,16 @@ def test_persons_are_answered_from_blocks_as_from_all_of_them(homes, request):
 
 def test_so_are_rows_of_one_table(by_pairs, request):
     must_be_alike(by_pairs, OF_ROWS, request)
+
+
+def test_where_too_many_rows_differ_the_answer_says_to_how_many_it_was_fitted(by_pairs, seven_at_a_time, monkeypatch):
+    whole = read_bundle(by_pairs).fit("wage ~ age")
+    monkeypatch.setattr("steps_engine.answers.fit.seen_of", partial(seen_of, most=50))
+    first = read_bundle(by_pairs).fit("wage ~ age")
+    said = [note for note in first.notes if note.startswith("Too many rows differ to hold all of them: the first ")]
+    assert len(said) == 1 and not any("Too many rows differ" in note for note in whole.notes)
+    assert max(first.document["rows"]) < min(whole.document["rows"])
+    assert (first["standard_error"] > whole["standard_error"]).all(), "fewer rows know less, and say so"
 
 
 def test_rows_that_cannot_be_read_though_they_were_signed_are_told(homes, tmp_path):
