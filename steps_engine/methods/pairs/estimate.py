@@ -182,7 +182,7 @@ def _expected(known: _Known, implied: Mapping[Table, np.ndarray]) -> list[_Pair]
     found = []
     for a, b in (subset for subset in known.said if len(subset) == 2):
         margins: list[Margin] = [((0,), known.coarse[a]), ((1,), known.coarse[b])]
-        mask, even = _mask(known.structure, (a, b)), implied.get((a, b))
+        mask, even = mask_of(known.structure, (a, b)), implied.get((a, b))
         even = np.outer(known.coarse[a], known.coarse[b]) if even is None else even + LEAST_SHARE
         found.append(_Pair((a, b), margins, mask, raked(even, margins, mask)))
     return found
@@ -232,7 +232,7 @@ def _counted(
     Such a table is sparse: most of what projection would leave in it is noise, and zeros must stay zeros.
     """
     of, noise = known.structure.tables[which], contrast_noise(known.structure.draws[which][0], noisy.shape)
-    mask = _mask(known.structure, of)
+    mask = mask_of(known.structure, of)
     there = np.ones(noisy.shape, dtype=bool) if mask is None else mask
     prior, cells, variances = Prior.fit(noisy[there], noise), np.zeros(noisy.shape), np.zeros(noisy.shape)
     cells[there] = prior.means(noisy[there]) if randomness is None else prior.draw(noisy[there], randomness)
@@ -247,7 +247,7 @@ def _larger(
     """Shares and variances of a larger table of which the interaction was measured, beyond what smaller tables imply."""
     of, variance = known.structure.tables[which], known.structure.variances[which]
     said = part(noisy, known.structure.shape(of), variance, known.structure.margins.centred)
-    mask, margins = _mask(known.structure, of), _within(of, shares, known.coarse)
+    mask, margins = mask_of(known.structure, of), _within(of, shares, known.coarse)
     even = raked(reduce(np.multiply.outer, [known.coarse[j] for j in of]), margins, mask)
     found = dependence(said.value - known.total * interaction(even), said.variance, known.total, known.axes(of))
     added = found.mean if randomness is None else found.draw(randomness)
@@ -269,7 +269,7 @@ def _interactions(known: _Known, pairs: Sequence[_Pair]) -> Shrunk:
     return shrunk(value, variance, size, table, weight, PRIOR_CELLS)
 
 
-def _mask(structure: Structure, table: Table) -> np.ndarray | None:
+def mask_of(structure: Structure, table: Table) -> np.ndarray | None:
     """Which combinations have an allowed completion; None: all. Attributes that rules tie are not grouped."""
     mask: np.ndarray | None = None
     for component in Space(structure.margins.domain).components:

@@ -12,7 +12,7 @@ from steps_engine.domain.counting import no_codes
 from steps_engine.inference.exchanging import exchanged
 from steps_engine.inference.reweighting import SWEEPS, TRUST, reweight_tables, tables_of
 from steps_engine.methods.cascade.synthesize import choices, leading_key, restrict
-from steps_engine.methods.pairs.estimate import Estimate, estimate
+from steps_engine.methods.pairs.estimate import Estimate, estimate, mask_of
 from steps_engine.methods.pairs.structure import Structure, Table, is_posterior
 from steps_engine.methods.sources import Drawn, measurement_of
 from steps_engine.noise import Randomness, permutation, uniform
@@ -99,7 +99,7 @@ def base_rows(structure: Structure, found: Estimate, information: np.ndarray, ro
     codes = no_codes(rows, structure.sizes)
     known = list(trunk(structure))
     if known:
-        cells = found.tables[structure.tables.index(tuple(known))]
+        cells = _begun(structure, found, tuple(known))
         place = by_quota(np.zeros(rows, dtype=np.int64), cells.reshape(1, -1), randomness)
         codes[:, known] = np.stack(np.unravel_index(place, cells.shape), axis=1)
     for j, above, table in walk(structure, found, information, tuple(known))[len(known) :]:
@@ -110,6 +110,12 @@ def base_rows(structure: Structure, found: Estimate, information: np.ndarray, ro
         codes[:, j] = by_quota(parent, shares, randomness)
         known.append(j)
     return codes
+
+
+def _begun(structure: Structure, found: Estimate, first: Table) -> np.ndarray:
+    """The trunk's table. Margins of a few rows may contradict the rules, which leaves no cell: then each allowed one alike."""
+    cells, mask = found.tables[structure.tables.index(first)], mask_of(structure, first)
+    return cells if mask is None or cells.any() else mask.astype(float)
 
 
 def trunk(structure: Structure) -> Table:

@@ -102,6 +102,7 @@ def test_rules_are_kept_tables_are_as_declared_and_the_check_finds_nothing(name,
 def test_an_empty_table_is_noise_on_zeros(name, shape, measure):
     found = made(name, shape, count_codes(np.zeros((0, len(shape.sizes)), int)), **MEASURES[measure])
     assert len(found.records) == 1 and found.method.view(shape, found.plan, found.tables).total.rows[0] < 2000
+    assert {tuple(row) for row in codes_of(found.records[0], shape).tolist()} <= set(allowed_cells(shape))
 
 
 @pytest.mark.parametrize(("name", "shape"), LISTED.values(), ids=LISTED)
