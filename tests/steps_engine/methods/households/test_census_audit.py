@@ -117,6 +117,7 @@ def with_less_noise(paid: Plan, chosen, times: int) -> Plan:
     return paid.model_copy(update={"draws": tuple(draws)})
 
 
+@pytest.mark.whole
 @every_measure
 def test_control_levels_charged_as_if_they_were_disjoint_are_caught(measure):
     paid = paid_for(measure)
@@ -124,6 +125,7 @@ def test_control_levels_charged_as_if_they_were_disjoint_are_caught(measure):
     assert is_caught(lost(with_less_noise(paid, is_of_places, 3), *neighbours_of(paid, HERE)), paid)
 
 
+@pytest.mark.whole
 @every_measure
 def test_control_members_charged_as_if_each_were_a_household_are_caught(measure):
     paid = paid_for(measure)
