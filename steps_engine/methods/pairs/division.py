@@ -207,11 +207,11 @@ def grouped_sizes(domain: Domain, allowance: Allowance, cost: float, declared: I
     ]
 
 
-def left(noise: np.ndarray, first: float = 0.0, last: float = 1.0) -> np.ndarray:
+def left(noise: np.ndarray, first: float = 0.0, last: float | np.ndarray = 1.0) -> np.ndarray:
     """The integral of D·x/(D + x) over all pairs, or over a part of them, the strongest first: what noise x leaves wrong of a
     dependence D that falls off from pair to pair.
     """
-    strong, weak = (STRONGEST * math.exp(-DECAY * place) for place in (first, last))
+    strong, weak = (STRONGEST * np.exp(-DECAY * place) for place in (first, np.asarray(last)))
     kept: np.ndarray = noise / DECAY * np.log((strong + noise) / (noise + weak))
     return kept
 

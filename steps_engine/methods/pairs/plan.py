@@ -68,7 +68,7 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
     domain, method = release.domain, pairs_spec(release)
     declared = declared_tables(release, allowance)
     divided = division(domain, allowance, method.pairs, declared)
-    divided = balanced(domain, allowance, divided, declared) if alone else divided
+    divided = balanced(domain, allowance, divided, method.pairs, declared) if alone else divided
     possible = [pair for pair in candidates(domain) if among is None or among.intersection(pair)]
     pairs = [] if divided.elected else untold(possible, declared, allowance)
     tables = tuple(dict.fromkeys([*pairs, *declared]))

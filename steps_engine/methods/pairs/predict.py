@@ -9,6 +9,7 @@ from __future__ import annotations
 from schemas.spec.release import Release
 from steps_engine.accounting.plans import allowance_of
 from steps_engine.cube import MOST_DIMENSIONS
+from steps_engine.methods.pairs.balance import balanced
 from steps_engine.methods.pairs.division import candidates, division
 from steps_engine.methods.pairs.plan import paying
 from steps_engine.methods.pairs.spec import PairsSpec
@@ -28,7 +29,7 @@ def candidate(release: Release) -> Candidate | None:
     if (domain.expected_units or 0) > MOST_ROWS:
         return Candidate(spec, 1.0, "more rows than its elections are exact for")
     allowance = allowance_of(release.asking(spec))
-    divided = division(domain, allowance, None)
+    divided = balanced(domain, allowance, division(domain, allowance, None), None, ())
     third = paying(domain, allowance, divided, None, ())
     what = f"{divided.elected} elected pairs" if divided.elected else f"all {possible} pairs"
     what += f" and {len(third.tables)} triples" if third.tables else ""

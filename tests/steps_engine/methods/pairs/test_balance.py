@@ -1,10 +1,11 @@
-"""What margins get under ε where pairs are elected: from public inputs, more than if noise could leave ever more wrong."""
+"""What margins get under ε where pairs are elected, and how many are: from public inputs, what is predicted to leave least wrong."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from schemas.spec.analyses import TableAnalysis
@@ -12,7 +13,7 @@ from schemas.spec.method import method_spec
 from steps_engine.accounting.plans import allowance_of
 from steps_engine.methods.pairs import balance, plan
 from steps_engine.methods.pairs.balance import balanced, predicted
-from steps_engine.methods.pairs.division import division
+from steps_engine.methods.pairs.division import DECAY, STRONGEST, candidates, division, elected_alone, margin_errors
 from steps_engine.methods.planning import make_plan, plan_with_analyses
 from tests.steps_engine.shapes import domain, release
 
@@ -24,35 +25,54 @@ def both(epsilon: str, **privacy):
     """As division.py has it, and as it is."""
     allowance = allowance_of(release(WIDE, PAIRS, epsilon, **privacy))
     before = division(WIDE, allowance, None)
-    return allowance, before, balanced(WIDE, allowance, before, ())
+    return allowance, before, balanced(WIDE, allowance, before, None, ())
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.4", "1"])
-def test_where_noise_is_large_margins_get_half_of_the_way_to_the_least_error(epsilon: str):
+def test_where_noise_is_large_part_and_number_are_those_that_leave_least_wrong(epsilon: str):
     allowance, before, found = both(epsilon)
-    least = 2 * found.margins - before.margins
-    error = {part: predicted(WIDE, allowance, before.elected, float(part)) for part in balance.PARTS}
-    assert before.margins < found.margins < 1 and error[least] == min(error.values())
-    assert found.elected == before.elected and found.error == before.error
+    numbers = np.arange(1, len(candidates(WIDE)))
+    wrong = {part: predicted(WIDE, allowance, numbers, float(part)) for part in balance.PARTS}
+    assert found.error == min(map(min, wrong.values())) == wrong[found.margins][found.elected - 1]
+    assert before.margins < found.margins < 1 and 0 < found.elected <= before.elected
     made = make_plan(release(WIDE, PAIRS, epsilon))
     first = [draw.cost for draw in made.draws if draw.tables and all(len(table) < 2 for table in draw.tables)]
     assert sum(first) / Fraction(made.cost) == found.margins != before.margins
+    assert sum(draw.kind == "election" for draw in made.draws) == found.elected
 
 
-def test_what_is_left_wrong_has_a_bound_so_that_the_smallest_epsilon_gives_margins_most():
-    parts = [both(epsilon)[2].margins - both(epsilon)[1].margins for epsilon in ("0.05", "1", "20")]
-    assert parts[0] > parts[1] > parts[2] == 0  # in the end all pairs are measured
+def test_the_prediction_is_the_sum_over_pairs_of_what_noise_leaves_of_each():
+    allowance, pairs = both("0.4")[0], len(candidates(WIDE))
+    noise = 7 * elected_alone(WIDE, allowance, 0.4 * 0.3)
+    strength = STRONGEST * np.exp(-DECAY * (np.arange(10**6) + 0.5) / 10**6)
+    measured = np.arange(10**6) < 7 / pairs * 10**6
+    left = np.where(measured, strength * noise / (strength + noise), strength).mean()
+    margins = margin_errors(WIDE, allowance, 0.4 * 0.7).mean()
+    assert predicted(WIDE, allowance, np.array([7]), 0.7)[0] == pytest.approx(margins + left, rel=1e-4)
+
+
+def test_the_smaller_epsilon_the_more_for_margins_and_the_fewer_pairs():
+    found = [both(epsilon)[2] for epsilon in ("0.05", "0.4", "2")]
+    assert found[0].margins > found[1].margins > found[2].margins
+    assert found[0].elected < found[1].elected < found[2].elected
+    assert both("20")[2] == both("20")[1]  # in the end all pairs are measured
+
+
+def test_a_number_that_was_asked_for_is_elected():
+    asked = method_spec(decomposition="pairs", pairs=5)
+    made = make_plan(release(WIDE, asked, "0.4"))
+    assert sum(draw.kind == "election" for draw in made.draws) == 5 != both("0.4")[2].elected
 
 
 def test_plans_under_rho_with_declared_tables_and_of_all_pairs_stay_as_they_are():
     _, before, found = both("0.5", delta=Decimal("1e-9"))
     assert found == before
     allowance, before, found = both("0.4")
-    assert found != before and balanced(WIDE, allowance, before, ((0, 1),)) == before
+    assert found != before and balanced(WIDE, allowance, before, None, ((0, 1),)) == before
     few = domain(4, 3, 5, expected_rows=50_000)
     allowance = allowance_of(release(few, PAIRS, "1"))
     every = division(few, allowance, None)
-    assert not every.elected and balanced(few, allowance, every, ()) == every
+    assert not every.elected and balanced(few, allowance, every, None, ()) == every
 
 
 def test_a_declared_analysis_keeps_its_plan(monkeypatch: pytest.MonkeyPatch):
@@ -60,6 +80,6 @@ def test_a_declared_analysis_keeps_its_plan(monkeypatch: pytest.MonkeyPatch):
     spec = asked.spec.model_copy(update={"analyses": (TableAnalysis(table=("x0", "x1")),)})
     declared = asked.model_copy(update={"spec": spec})
     found, other = plan_with_analyses(declared), make_plan(asked)
-    monkeypatch.setattr(plan, "balanced", lambda _domain, _allowance, divided, _declared: divided)
+    monkeypatch.setattr(plan, "balanced", lambda _domain, _allowance, divided, _asked, _declared: divided)
     assert plan_with_analyses(declared).draws == found.draws
     assert make_plan(asked).draws != other.draws  # control: what declares nothing has another plan
