@@ -17,6 +17,7 @@ from schemas.spec.domain import Domain
 from steps_engine.domain.counting import most_rows
 from steps_engine.methods.checked import Checked, Findings
 from steps_engine.methods.pairs.contrasts import tested
+from steps_engine.methods.pairs.estimate import told
 from steps_engine.methods.pairs.structure import Structure, again_draws, elected_draws, ungrouped
 from steps_engine.methods.pairs.tables import estimates_table, read_noisy, read_structure, structure_table
 
@@ -35,17 +36,19 @@ def check(domain: Domain, plan: Plan, tables: Mapping[str, pa.Table]) -> Checked
     if read is not None and "consistent-counts" in tables:
         found.collect("consistent-counts", _estimate_problems, *read, tables)
     noise = found.tested("noisy-counts", tested, *read) if read is not None else None
-    return Checked(tuple(found.found), ends=_ends(plan), rows=partial(_rows, structure), noise=noise)
+    rows = partial(_rows, *(read or (structure, []))) if read is not None or not made else None
+    return Checked(tuple(found.found), ends=_ends(plan), rows=rows, noise=noise)
 
 
-def _rows(structure: Structure, number: int) -> tuple[float, float]:
+def _rows(structure: Structure, noisy: list[np.ndarray], number: int) -> tuple[float, float]:
     """The number of rows as it was measured for a set; sets that share a measurement have draws of what it leaves open."""
     margins, plan = structure.margins, structure.margins.plan
     own = plan.budget == "split" or plan.sets == 1
-    total = float(margins.total[number - 1 if plan.budget == "split" else 0])
+    rows = told(structure, noisy, number - 1 if plan.budget == "split" else 0)[()]
+    total = float(rows.value)
     if plan.total == "estimated":
         total = min(max(total, 1.0), most_rows(margins.domain))
-    return total, 0.0 if own else math.sqrt(margins.total_variance)
+    return total, 0.0 if own else math.sqrt(rows.variance)
 
 
 def _ends(plan: Plan) -> dict[str | None, frozenset[int]]:

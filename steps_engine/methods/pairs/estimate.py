@@ -83,8 +83,8 @@ def estimate(
     """Of one measurement; with randomness a draw of what it leaves open. Pairs are shrunk towards independence, or towards
     what others imply of them.
     """
-    said = evidence(structure, noisy, measurement)
-    total = _total(structure, measurement, randomness)
+    said = told(structure, noisy, measurement)
+    total = _total(structure, said[()], randomness)
     fine = [_margin(structure, said, j, total, randomness) for j in range(len(structure.sizes))]
     coarse = [np.bincount(group, weights=shares) for group, shares in zip(structure.group, fine, strict=True)]
     known = _Known(structure, said, total, coarse)
@@ -99,36 +99,34 @@ def estimate(
 
 
 def evidence(structure: Structure, noisy: list[np.ndarray], measurement: int) -> dict[Table, Said]:
-    """Of every set of attributes what was measured of their interaction, by all tables that tell of it."""
-    margins, found = structure.margins, dict[Table, Said]()
-    for j, contrasts in enumerate(margins.contrasts):
-        if margins.domain.sizes[j] > 1:
-            size = (margins.domain.sizes[j],)
-            variance = contrast_variance(margins.draws[margins.domain.names[j],][0], size)
-            ((_, found[(j,)]),) = interactions(contrasts[measurement], size, variance, margins.centred)
-    for of, measured, variance in zip(structure.measured, noisy, structure.variances, strict=True):
-        for axes, said in interactions(measured[measurement], structure.shape(of), variance, margins.centred):
-            subset = tuple(of[k] for k in axes)
-            if len(subset) > 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
-                found[subset] = said.joined(found.get(subset))
-    return found
+    """Of every attribute and every pair what one measurement says of their interaction."""
+    every = told(structure, noisy, measurement)
+    return {subset: said for subset, said in every.items() if 1 <= len(subset) <= 2}
 
 
-def told(structure: Structure, noisy: list[np.ndarray]) -> dict[Table, Said]:
-    """Of every set of attributes what all measurements say of their part; () is the number of rows."""
-    margins, m = structure.margins, len(structure.margins.total)
-    total = Said(np.asarray(margins.total.mean()), margins.total_variance / m)
+def told(structure: Structure, noisy: list[np.ndarray], measurement: int | None = None) -> dict[Table, Said]:
+    """Of every set of attributes what was measured of their part, by all tables that tell of it; () is the number of rows.
+
+    By one measurement, or by the mean of all.
+    """
+    margins, m = structure.margins, len(structure.margins.total) if measurement is None else 1
+
+    def of(values: np.ndarray) -> np.ndarray:
+        found: np.ndarray = values.mean(axis=0) if measurement is None else values[measurement]
+        return found
+
+    total = Said(of(margins.total.astype(float)), margins.total_variance / m)
     found: dict[Table, Said] = {}
     for j, contrasts in enumerate(margins.contrasts):
         if (size := margins.domain.sizes[j]) > 1:
             variance = contrast_variance(margins.draws[margins.domain.names[j],][0], (size,))
-            for axes, said in interactions(contrasts.mean(axis=0), (size,), variance / m, margins.centred, range(2)):
+            for axes, said in interactions(of(contrasts), (size,), variance / m, margins.centred, range(2)):
                 of_table = (j,) * len(axes)
                 found[of_table] = said.joined(found.get(of_table))
-    for of, measured, variance in zip(structure.measured, noisy, structure.variances, strict=True):
-        every = range(len(of) + 1)
-        for axes, said in interactions(measured.mean(axis=0), structure.shape(of), variance / m, margins.centred, every):
-            subset = tuple(of[k] for k in axes)
+    for table, measured, variance in zip(structure.measured, noisy, structure.variances, strict=True):
+        every = range(len(table) + 1)
+        for axes, said in interactions(of(measured), structure.shape(table), variance / m, margins.centred, every):
+            subset = tuple(table[k] for k in axes)
             if len(subset) != 1 or structure.sizes[subset[0]] == margins.domain.sizes[subset[0]]:
                 found[subset] = said.joined(found.get(subset))
     found[()] = total if total.variance == 0 else total.joined(found.get(()))
@@ -140,12 +138,12 @@ def is_ordered(attribute: Attribute) -> bool:
     return attribute.kind != "categorical" and attribute.missing_code is None and not getattr(attribute, "at", ())
 
 
-def _total(structure: Structure, measurement: int, randomness: Randomness | None) -> float:
-    margins = structure.margins
-    total = float(margins.total[measurement])
+def _total(structure: Structure, rows: Said, randomness: Randomness | None) -> float:
+    """The number of rows, by its own noisy count and by the sums of all tables that are counted."""
+    total = float(rows.value)
     if randomness is not None:
-        total += np.sqrt(margins.total_variance) * float(standard_normal(1, randomness)[0])
-    return float(np.clip(total, 1.0, most_rows(margins.domain)))
+        total += np.sqrt(rows.variance) * float(standard_normal(1, randomness)[0])
+    return float(np.clip(total, 1.0, most_rows(structure.margins.domain)))
 
 
 def _margin(

@@ -16,7 +16,7 @@ from steps_engine.domain.counting import count_codes
 from steps_engine.domain.records import codes_of
 from steps_engine.inference.raking import raked
 from steps_engine.methods.pairs import measure
-from steps_engine.methods.pairs.estimate import estimate
+from steps_engine.methods.pairs.estimate import estimate, told
 from steps_engine.methods.pairs.predict import candidate
 from steps_engine.methods.pairs.tables import noisy_table, read_measured, read_structure, structure_table
 from steps_engine.methods.planning import make_plan, plan_with_analyses
@@ -49,6 +49,23 @@ def test_without_noise_estimates_are_the_exact_tables(which, privacy):
     for pair, table in zip(structure.tables, found.tables, strict=True):
         if structure.shape(pair) == tuple(of.sizes[j] for j in pair):
             assert table == pytest.approx(exact_table(counts, pair, of), abs=2e-3)
+
+
+@either_measure
+def test_sets_have_as_many_rows_as_everything_that_was_counted_tells(privacy):
+    of, off, alone = domain(3, 4, 3, 5, expected_rows=3000), [], []
+    counts = counted(of, 3000)
+    for seed in range(12):
+        released = made(of, counts, "1", seed, privacy)
+        structure, noisy = read_measured(of, released.plan, released.tables)
+        rows = told(structure, noisy)[()]
+        assert len(released.frames[0]) == round(float(rows.value))
+        off.append((float(rows.value) - 3000) / rows.variance**0.5)
+        alone.append((structure.margins.total[0] - 3000) / rows.variance**0.5)
+    by_sums = rows.variance < structure.margins.total_variance
+    assert by_sums == (not privacy)  # under ρ what was measured beside the number of rows says nothing of it
+    assert 0.3 < np.mean(np.square(off)) < 3  # its variance is what it says; chance alone is outside once in ten thousand
+    assert not by_sums or np.mean(np.square(alone)) > 3  # control: its own noisy count is off by more
 
 
 @pytest.mark.whole
