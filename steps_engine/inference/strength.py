@@ -46,8 +46,8 @@ def against(found: np.ndarray, variance: float, rows: Side, columns: Side, total
     * noise of the interaction;
     * noise of each margin times the other margin: large where this one has few categories that most are in;
     * noise of both margins.
-    A sum of squares with covariance V varies like one of (tr V)²/tr V² equal parts (Satterthwaite), small counts, near Poisson's
-    law, by half their mean more; ‖ΣV‖ ≤ Σ‖V‖, so there are never fewer parts than is said here.
+    A sum of squares with covariance V varies like one of (tr V)²/tr V² equal parts (Satterthwaite), small counts, near
+    Poisson’s law, by half their mean more; ‖ΣV‖ ≤ Σ‖V‖, so there are never fewer parts than is said here.
 
     >>> half = Side(np.array([500.0, 500.0, 0.0, 0.0]), 0.0)
     >>> [round(against(np.zeros((4, 4)), v, half, half, 1000.0).freedom, 1) for v in (0.0, 50.0, 1e9)]

@@ -110,7 +110,9 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
     page = template("validation.html").render(release={"name": "a-release"}, outcomes=rows, remarks=["one"])
     (tmp_path / "page.html").write_text(page)
     must_fit(driver, tmp_path / "page.html")
-    assert driver.execute_script("return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)") == [0]
+    assert driver.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    ) == [0]
 
 
 def test_places_and_households_fit_a_phone(driver, tmp_path: Path):
