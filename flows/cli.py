@@ -155,6 +155,8 @@ def log(population: str | None) -> Answered:
     from tasks.stores.ledger import open_ledger
 
     entries = open_ledger(_known_home()).entries(population=population)
+    if population is not None and not entries:
+        raise SpecError(f'the ledger has no entry of population "{population}". See: steps budget show')
     return {"entries": [json_views.entry(each) for each in entries]}, terminal.entries
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.commands.answers import Answered, answers, home, known_home, wishes
+from schemas.errors import SpecError
 
 PASSPHRASE = click.option(
     "--passphrase-file",
@@ -45,9 +46,10 @@ def forget(name: str | None) -> Answered:
 def backup(out: Path, passphrase_file: Path | None) -> Answered:
     """Write the ledger, the anchor, keys (encrypted), sealed artifacts and bundles to OUT, while runs may go on."""
     from flows.output import keeping
-    from tasks.stores.backup import back_up
+    from tasks.stores.backup import back_up, must_be_writable
 
-    return back_up(known_home(), out, _passphrase(passphrase_file, new=True)), keeping.show_backup
+    must_be_writable(at := known_home(), out)
+    return back_up(at, out, _passphrase(passphrase_file, new=True)), keeping.show_backup
 
 
 @click.command()
@@ -65,7 +67,12 @@ def restore(file: Path, passphrase_file: Path | None) -> Answered:
 def _passphrase(file: Path | None, new: bool = False) -> str:
     if file is not None:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].removesuffix("\r")
-    asked: str = click.prompt("Passphrase of the keys", hide_input=True, confirmation_prompt=new, err=True)
+    try:
+        asked: str = click.prompt("Passphrase of the keys", hide_input=True, confirmation_prompt=new, err=True)
+    except click.Abort as error:
+        raise SpecError(
+            "no passphrase was given, so nothing was written. Type one, or name a file: --passphrase-file"
+        ) from error
     return asked
 
 

@@ -13,6 +13,7 @@ from schemas.plan import Draw, Plan
 from schemas.promise import factor, rows_said
 from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, curve_of, loss_of, promises_of, rho_between
 from tasks.publishing import pictures
+from tasks.publishing.templates import RAISED
 
 BEFORE = (0.01, 0.1, 0.5, 0.9)  # what somebody may have believed
 CHANCES = {"1 in 20": 1 / 20, "1 in a million": 1e-6}  # and δ: with which a belief may change by more
@@ -24,7 +25,6 @@ PRICES = {
     "exponential": "An election costs (sensitivity ⁄ scale)² ⁄ 8.",
     "permute_and_flip": "An election costs (sensitivity ⁄ scale)² ⁄ 2.",
 }
-_DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def loss_view(plan: Plan) -> dict[str, Any] | None:
@@ -91,7 +91,7 @@ def power(delta: str) -> str:
     ('10⁻⁹', '2.5·10⁻⁷')
     """
     digits, exponent = delta.split("e")
-    return ("" if digits == "1" else f"{digits}·") + "10" + exponent.translate(_DIGITS)
+    return ("" if digits == "1" else f"{digits}·") + "10" + exponent.translate(RAISED)
 
 
 def powers(sentence: str) -> str:

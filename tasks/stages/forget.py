@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from schemas.errors import SpecError
 from schemas.names import NAME
 from schemas.spec.release import Release
 from tasks.stores.artifacts import Store
 from tasks.stores.entries import must_be_name
 from tasks.stores.files import disk_faults
 from tasks.stores.home import Home
+from tasks.stores.ledger import open_ledger
 from tasks.stores.running import not_running
 
 EXACT = ["cells"]
@@ -34,6 +36,8 @@ def forget_leftovers(home: Home, name: str | None = None) -> dict[str, list[str]
     """Delete the exact counts of one release, or of all, that no run is using. Whoever runs it again counts again."""
     if name is not None:
         must_be_name("release", name)
+        if not (home.path / "confidential" / name).is_dir() and not open_ledger(home).entries(release=name):
+            raise SpecError(f'there is no release "{name}" in {home.path}, so nothing was deleted. See: steps status')
     forgotten: list[str] = []
     running: list[str] = []
     for release in exact_counts(home):

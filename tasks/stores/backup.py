@@ -37,10 +37,7 @@ PATIENCE = 60.0  # seconds to wait for a publication
 
 def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
     """Writes the backup to a new file (0600), whole or not at all."""
-    if out.exists():
-        raise SpecError(f"{out} exists already, and a backup overwrites nothing. Choose another name.")
-    if not (home.path / "keys").is_dir():
-        raise SpecError(f"{home.path} has no keys yet, so there is nothing to back up.")
+    must_be_writable(home, out)
     with disk_faults(out), temporary(out.absolute().parent) as file:
         header = _header(home)
         hashes: dict[str, str] = {}
@@ -58,6 +55,16 @@ def back_up(home: Home, out: Path, passphrase: str) -> dict[str, Any]:
         if not keep(file, out):
             raise SpecError(f"{out} exists already, and a backup overwrites nothing. Choose another name.")
     return {"file": str(out), "files": len(hashes), "entries": entries}
+
+
+def must_be_writable(home: Home, out: Path) -> None:
+    """Refuses what can be known before anybody is asked for a passphrase."""
+    if out.exists():
+        raise SpecError(f"{out} exists already, and a backup overwrites nothing. Choose another name.")
+    if not out.absolute().parent.is_dir():
+        raise SpecError(f"the folder of {out} is missing. Nothing was written. Make it first, or choose another one.")
+    if not (home.path / "keys").is_dir():
+        raise SpecError(f"{home.path} has no keys yet, so there is nothing to back up.")
 
 
 def _header(home: Home) -> bytes:

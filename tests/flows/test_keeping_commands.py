@@ -64,6 +64,17 @@ def everything_in(folder: Path) -> dict[Path, bytes | None]:
     return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
+def test_a_name_that_there_is_not_is_told_and_not_answered_with_an_empty_list(steps):
+    """Somebody who mistyped would else think that the counts are gone."""
+    said = steps("forget", "poll-2o27")
+    assert said.code == 2 and 'there is no release "poll-2o27"' in said.err and said.out == ""
+    assert [each["release"] for each in steps("status", "--json").json["exact_counts"]] == ["poll-2027"]
+    said = steps("budget", "log", "nobody")
+    assert said.code == 2 and 'the ledger has no entry of population "nobody"' in said.err
+    known = steps("budget", "log", "--json").json["entries"][0]["population"]
+    assert steps("budget", "log", known).code == 0
+
+
 def test_status_where_there_is_no_home_says_so_and_makes_none(steps, tmp_path: Path):
     said = steps("status", "--home", tmp_path / "typo")
     assert said.code == 2 and f"there is no home in {tmp_path / 'typo'}" in said.err and not (tmp_path / "typo").exists()
@@ -249,6 +260,14 @@ def test_where_people_are_registered_a_change_of_the_signing_key_is_signed(steps
 
 
 @pytest.mark.whole
+def test_a_backup_that_cannot_be_is_refused_before_anybody_types_a_passphrase(steps, tmp_path: Path):
+    said = steps("backup", tmp_path / "missing" / "b.tar")
+    assert said.code == 2 and "the folder of" in said.err and "Passphrase" not in said.err
+    said = steps("backup", tmp_path / "b.tar")  # nobody to ask
+    assert said.code == 2 and "no passphrase was given, so nothing was written" in said.err
+    assert not (tmp_path / "b.tar").exists()
+
+
 def test_a_backup_is_restored_elsewhere(steps, tmp_path: Path):
     (secret := tmp_path / "passphrase").write_text("correct horse battery\nnot this line\n")
     words = ("--passphrase-file", secret)

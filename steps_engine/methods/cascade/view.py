@@ -12,7 +12,7 @@ from schemas.spec.domain import Domain
 from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.inference.reach import standard_errors
-from steps_engine.inference.strength import strength
+from steps_engine.inference.strength import Beyond, strength
 from steps_engine.methods.cascade.attribute_tree import AttributeTree
 from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import leaf_variances
@@ -78,9 +78,9 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     )
 
 
-def _strengths(plan: Plan, sanitized: Cascade) -> dict[Two, float | None]:
+def _strengths(plan: Plan, sanitized: Cascade) -> dict[Two, Beyond | None]:
     """Of every pair that some tree was split on: from the leaves whose branch fixes the predecessor."""
-    found: dict[Two, float | None] = {}
+    found: dict[Two, Beyond | None] = {}
     for tree, noisy in zip(sanitized.trees, sanitized.noisy, strict=True):
         branches, mean = tree.branches(), noisy.mean(axis=0)
         noise = leaf_variances(tree, plan)[:, None] * tree.allowed / plan.measurements

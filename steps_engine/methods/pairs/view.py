@@ -11,7 +11,7 @@ from schemas.plan import Draw, LayerPlan, Plan
 from schemas.spec.domain import Domain
 from steps_engine.accounting.mechanisms import length_of
 from steps_engine.inference.reach import standard_errors
-from steps_engine.inference.strength import against
+from steps_engine.inference.strength import Beyond, Side, against
 from steps_engine.methods.margins import ESTIMATED_BY, margins_of
 from steps_engine.methods.pairs.estimate import estimate, evidence, told
 from steps_engine.methods.pairs.structure import Structure, again_draws
@@ -116,15 +116,22 @@ def _larger(structure: Structure) -> str:
     return f"; and {number} larger table{'s' if number > 1 else ''}, {why}." if number else "."
 
 
-def strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, float | None]:
+def strengths(structure: Structure, noisy: list[np.ndarray]) -> dict[Two, Beyond | None]:
     """Of every pair that was measured: what it was found to add to its margins, over what noise and chance would."""
     said, margins = [evidence(structure, noisy, i) for i in range(structure.margins.plan.measurements)], structure.margins
-    counts = [np.bincount(g, margins.estimates(j).mean(axis=0)) for j, g in enumerate(structure.group)]
-    total, found = float(margins.total.mean()), dict[Two, float | None]()
+    sides = [_side(structure, j, g) for j, g in enumerate(structure.group)]
+    total, found = float(margins.total.mean()), dict[Two, Beyond | None]()
     for i, j in (pair for pair in said[0] if len(pair) == 2):
         value = np.mean([each[i, j].value for each in said], axis=0)
-        found[i, j] = against(value, said[0][i, j].variance / len(said), counts[i], counts[j], total)
+        found[i, j] = against(value, said[0][i, j].variance / len(said), sides[i], sides[j], total)
     return found
+
+
+def _side(structure: Structure, attribute: int, group: np.ndarray) -> Side:
+    """An attribute's own counts by groups of its categories; noise adds up within a group."""
+    margins = structure.margins
+    each = margins.variance(attribute) / len(margins.total)
+    return Side(np.bincount(group, margins.estimates(attribute).mean(axis=0)), each * float(np.bincount(group).mean()))
 
 
 def network(structure: Structure, noisy: list[np.ndarray]) -> tuple[Dependent, ...]:

@@ -16,7 +16,7 @@ from steps_engine.domain.columns import columns_of
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.place_tables import BY, depths, is_of_places, names_of
 from steps_engine.inference.reach import standard_errors
-from steps_engine.inference.strength import against
+from steps_engine.inference.strength import Beyond, Side, against
 from steps_engine.methods.margins import apart
 from steps_engine.methods.pairs import view as of_pairs
 from steps_engine.methods.pairs.estimate import told
@@ -140,16 +140,17 @@ def _margins(measured: Measured, found: Joined, sets: Sequence[OneWay], factor: 
     return margins
 
 
-def _strengths(measured: Measured, found: Joined) -> dict[Two, float | None]:
+def _strengths(measured: Measured, found: Joined) -> dict[Two, Beyond | None]:
     """Of every attribute that was counted by place, how places of the coarsest level differ in it, over noise and chance."""
-    places, strengths = measured.places, dict[Two, float | None]()
+    places, strengths = measured.places, dict[Two, Beyond | None]()
     level = _told(places)
     rows = found.rows.value[level][:, 0]
     for (j,), levels in ((of, levels) for of, levels in found.contrasts.items() if len(of) == 1 and levels.depth >= level):
         table = levels.value[level] + (rows / levels.value[level].shape[1])[:, None]
         apart = levels.value[level] - levels.value[level].mean(axis=0)
         variance, of = float(levels.variance[level].mean()), (min(j, places.attribute), max(j, places.attribute))
-        strengths[of] = against(apart, variance, rows, table.sum(axis=0), float(rows.sum()))
+        of_places = Side(rows, float(found.rows.variance[level].mean()))
+        strengths[of] = against(apart, variance, of_places, Side(table.sum(axis=0), variance * len(rows)), float(rows.sum()))
     return strengths
 
 

@@ -10,7 +10,7 @@ from schemas.plan import Plan
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.columns import columns_of
 from steps_engine.inference.reach import reach_of, standard_errors
-from steps_engine.inference.strength import strength
+from steps_engine.inference.strength import Beyond, strength
 from steps_engine.methods.relations import Two
 from steps_engine.methods.tree.branches import Branches
 from steps_engine.methods.tree.variances import margin_variances, noise_variances
@@ -53,7 +53,7 @@ def reaches(plan: Plan, digit: np.ndarray, size: int) -> np.ndarray:
     )
 
 
-def strengths(branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, float | None]:
+def strengths(branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, Beyond | None]:
     """Of every pair of attributes that the tree counts; None where that would take too long."""
     domain, chosen = branches.space.domain, [j for j in branches.fixed if branches.space.domain.sizes[j] > 1]
     pairs = list(itertools.combinations(sorted(chosen), 2))
@@ -61,7 +61,7 @@ def strengths(branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two,
     if work > MOST_WORK:
         return dict.fromkeys(pairs)
     digits = {j: branches.space.digit(branches.ends, j) for j in chosen}
-    end_estimate, found = estimate[1:][branches.end_row], dict[Two, float | None]()
+    end_estimate, found = estimate[1:][branches.end_row], dict[Two, Beyond | None]()
     bound = _leaf_noise(branches, plan)
     for i, j in pairs:
         shape = domain.sizes[i], domain.sizes[j]

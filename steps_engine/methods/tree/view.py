@@ -13,6 +13,7 @@ from steps_engine.accounting.measures import MEASURES
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.reach import standard_errors
+from steps_engine.inference.strength import Beyond
 from steps_engine.methods.margins import ESTIMATED_BY, apart
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
@@ -81,7 +82,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     )  # fmt: skip
 
 
-def _told(domain: Domain, branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, float | None]:
+def _told(domain: Domain, branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, Beyond | None]:
     """Cells hold every pair. Where they are too many to list, nothing is known of the error of what the tree does not count."""
     chosen = [j for j, size in enumerate(domain.sizes) if size > 1]
     return dict.fromkeys(itertools.combinations(chosen, 2)) | strengths(branches, plan, estimate)

@@ -65,10 +65,15 @@ def driver() -> Iterator:
         browser.quit()
 
 
+CUT = """return [...document.querySelectorAll('body *')].filter(e => getComputedStyle(e).overflowX == 'hidden'
+  && e.scrollWidth > e.clientWidth + 1).map(e => e.tagName + ' ' + e.className)"""
+
+
 def must_fit(driver, path: Path) -> None:
     driver.get(path.as_uri())
     assert driver.execute_script("return window.innerWidth") == 360
     assert driver.execute_script(SCROLLS) <= 0, f"{path} scrolls sideways on a phone"
+    assert driver.execute_script(CUT) == [], f"{path} hides what does not fit"
     assert driver.get_log("browser") == []
 
 
@@ -105,6 +110,9 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
     page = template("validation.html").render(release={"name": "a-release"}, outcomes=rows, remarks=["one"])
     (tmp_path / "page.html").write_text(page)
     must_fit(driver, tmp_path / "page.html")
+    assert driver.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+    ) == [0]
 
 
 def test_places_and_households_fit_a_phone(driver, tmp_path: Path):
