@@ -195,6 +195,7 @@ def test_a_model_with_a_level_needs_its_tables_by_place_and_those_of_the_nation(
     }
 
 
+YOUNG = {"never": {"age": "age0", "work": "work1"}}
 REFUSED = {
     "no geography": (lambda: asked(_flat(country())), "needs an attribute with a geography"),
     "a rule that compares places": (lambda: asked(_born_somewhere()), "a rule compares tract with another attribute"),
@@ -205,6 +206,10 @@ REFUSED = {
     "nobody anywhere": (
         lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}},))),
         "rules leave work = work2 in no tract at all. Say that in a rule of its own",
+    ),
+    "nobody anywhere, whatever else rules tie": (  # who follows the advice would else be refused for every age
+        lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}}, YOUNG))),
+        "rules leave work = work2 in no tract at all",
     ),
     "a level of another method": (
         lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county", "age")),)),
