@@ -20,14 +20,15 @@ def render_incomparable(title: str, why: str) -> str:
     return template("incomparable.html").render(title=title, why=why, warning=WARNING)
 
 
-def render_evaluation(evaluation: Evaluation, title: str, confidential: bool) -> str:
-    """The page; when confidential, its first line says so."""
+def render_evaluation(evaluation: Evaluation, title: str, confidential: bool, of: str = "original records") -> str:
+    """The page; when confidential, its first line says so. `of` is what rows of the original are."""
     sections = evaluation.sections()
     # Our own drawings, their labels escaped.
     pictures = [Markup(draw_picture(section.picture)) if section.picture else None for section in sections]
     return template("evaluation.html", figure=figure).render(
         rows=evaluation.rows,
         sections=list(zip(sections, pictures, strict=True)),
+        of=of,
         title=title,
         warning=WARNING if confidential else None,
     )

@@ -80,7 +80,17 @@ def _compared_in(
     """Page and figures of one flat table against its synthetic sets."""
     rows = MOST_VALUES // len(domain.names)
     original = some_original(counts, domain, rows)
-    return _compared(original, [some_synthetic(each, domain, rows) for each in records], release)
+    synthetic = [some_synthetic(each, domain, rows) for each in records]
+    return _compared(original, synthetic, release, rows_are(release.domain, domain))
+
+
+def rows_are(whole: Domain, flat: Domain) -> str:
+    """What a row of the original is: with weights no record, of linked tables a household or another member of one."""
+    if whole.weighing is not None:
+        return f"rows that original records stand for, one for {float(whole.weighing.step):.6g} people"
+    if whole.tables is None:
+        return "original records"
+    return "original households" if flat is whole else "original members of households beside the reference person"
 
 
 def some_original(counts: Counts, domain: Domain, rows: int) -> Coded:
@@ -125,14 +135,14 @@ def of_synthetic(domain: Domain) -> Domain:
     return domain.as_published()
 
 
-def _compared(original: Coded, synthetic: list[Coded], release: Release) -> tuple[str, pa.Table]:
+def _compared(original: Coded, synthetic: list[Coded], release: Release, of: str) -> tuple[str, pa.Table]:
     try:
         found = measure(original, synthetic, SystemRandomness(), Options(_classifier(release.spec.evaluation, original.sizes)))
     except SpecError as error:  # a synthetic set without rows, say: published as it is, and not comparable
         return render_incomparable(release.name, str(error)), _rows({})
     sampled = original.total == MOST_VALUES // len(original.names)
     title = f"{release.name}, from {original.total:,} rows each" if sampled else release.name
-    return render_evaluation(found, title, confidential=True), _rows(found.figures())
+    return render_evaluation(found, title, confidential=True, of=of), _rows(found.figures())
 
 
 def _classifier(spec: EvaluationSpec, sizes: Sequence[int]) -> str:

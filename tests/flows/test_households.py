@@ -116,6 +116,8 @@ def test_linked_tables_are_released_verified_and_asked(place):
     assert told["estimate"] == pytest.approx(sum(shares) / 3, rel=1e-4)
     evaluated = sorted(path.name for path in (place / "home" / "confidential" / "homes-1").glob("*.html"))
     assert evaluated == ["evaluation-members.html", "evaluation.html", "validation.html"]
+    said = [(place / "home" / "confidential" / "homes-1" / name).read_text(encoding="utf-8") for name in evaluated[:2]]
+    assert "original members of households beside the reference person; " in said[0] and "original households; " in said[1]
 
     bundle = read_bundle(folder)
     assert len(bundle.persons) == len(bundle.households) == 3 and "n_child" in bundle.frames[0]

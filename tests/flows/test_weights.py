@@ -91,6 +91,10 @@ def test_a_weighted_release_counts_people_and_verifies(survey: Small, steps):
     page = (folder / "index.html").read_text(encoding="utf-8")
     assert "People of the population, estimated" in page and "every synthetic row stands for 10 people" in page
     assert "w = 7 * w" in page and "each times 7" in page  # whoever follows the page has these intervals too
+    evaluated = (home.confidential / "survey-1" / "evaluation.html").read_text(encoding="utf-8")
+    assert (
+        "rows that original records stand for, one for 10 people; " in evaluated
+    )  # there are 2,000 records, and 4,000 such rows
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["guarantee"]["weight"] == {"highest": "60", "step": "10", "units_per_row": 6, "inflation": "7"}
     assert "7 times what the rows say" in manifest["analyses"][0]["combining"]

@@ -25,7 +25,7 @@ from steps_engine.inference.place_tables import Of, PlaceTable, parts, sizes_of,
 from steps_engine.inference.shrinking import shrunk, standard_normal
 from steps_engine.methods.pairs.estimate import evidence
 from steps_engine.methods.pairs.estimate import told as told_of_nation
-from steps_engine.methods.pairs.structure import Structure
+from steps_engine.methods.pairs.structure import Structure, Table
 from steps_engine.noise import Randomness
 
 PRIOR_CELLS = 10.0  # all levels together speak to each like so many of its cells
@@ -108,6 +108,19 @@ def _nation(measured: Measured, measurement: int | None) -> Mapping[tuple[int, .
         said = evidence(measured.nation, measured.of_nation, measurement)
         said[()] = Said(np.asarray(float(margins.total[measurement])), margins.total_variance)
     return {tuple(measured.places.others[j] for j in subset): each for subset, each in said.items()}
+
+
+def of_all_places(measured: Measured) -> dict[Table, Said]:
+    """What is told of all places together, attributes numbered as the nation's: of what was counted by place the root of its
+    levels, so that tables add up from the finest places to the nation; of the rest what the nation's tables say.
+    """
+    found, said = joined(measured, None), told_of_nation(measured.nation, measured.of_nation)
+    for part in [(), *found.contrasts]:
+        levels, shape = found.of(part), sizes_of(measured.places, part)
+        lowered = tuple(measured.places.others.index(j) for j in part)
+        if lowered in said and said[lowered].value.shape == shape:
+            said[lowered] = Said(levels.value[0].reshape(shape), float(levels.variance[0][0]))
+    return said
 
 
 def _root(said: Said | None, sizes: tuple[int, ...]) -> Level:

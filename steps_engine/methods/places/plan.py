@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -89,14 +90,22 @@ def _must_leave_somebody(places: Places, tied: Component) -> None:
         raise SpecError(
             f"rules leave nobody in {places.name} {label!r}. Leave its line out of the table of places, or mend the rules."
         )
-    nowhere = ~tied.completable((axis,)) & possible_cells(places.nation, tuple(map(places.others.index, others)))
+    somewhere = tied.completable((axis,))
+    nowhere = ~somewhere & possible_cells(places.nation, tuple(map(places.others.index, others)))
     if nowhere.any():
         codes = np.argwhere(nowhere)[0].tolist()
         said = " with ".join(
-            f"{places.domain.names[j]} = {places.domain.attributes[j].labels[code]}"
-            for j, code in zip(others, codes, strict=True)
+            f"{places.domain.names[others[a]]} = {places.domain.attributes[others[a]].labels[codes[a]]}"
+            for a in _enough(somewhere, codes)
         )
         raise SpecError(f"rules leave {said} in no {places.name} at all. Say that in a rule of its own, without places.")
+
+
+def _enough(somewhere: np.ndarray, codes: Sequence[int]) -> tuple[int, ...]:
+    """The fewest axes whose categories, whatever the others are, are met nowhere."""
+    every = range(somewhere.ndim)
+    subsets = (of for size in every for of in combinations(every, size + 1))
+    return next(of for of in subsets if not somewhere[tuple(codes[a] if a in of else slice(None) for a in every)].any())
 
 
 def _draws(places: Places, of: Of, costs: Sequence[Fraction], allowance: Allowance) -> Iterator[Draw]:

@@ -2,7 +2,7 @@
 
 A cell is a sum over places and categories of parts θ_S, one for every set S of the attributes, spread evenly over the others:
 Π_{j∈S} u_j·θ_S·Π_{j∉S} Σu_j/K_j. Parts have independent noise, and variances of their sums over places are exact
-(inference/levels.py). Tables without a place are the nation's, as those of pairs.
+(inference/levels.py). Tables without a place are the nation's, as those of pairs, with what places tell of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steps_engine.inference.place_tables import BY, Of, names_of, parts
 from steps_engine.inference.place_tables import told as told_levels
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.pairs import tabulate as of_pairs
-from steps_engine.methods.places.estimate import Measured, joined
+from steps_engine.methods.places.estimate import Measured, joined, of_all_places
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.tabulated import Asked, Tabulated, possible_cells
@@ -56,7 +56,7 @@ def tabulate(domain: Domain, plan: Plan, tables: Tables, asked: Asked) -> Tabula
     if places.attribute in asked.all:
         return _by_place(measured, plan, asked)
     lowered = replace(asked, attributes=_lowered(places, asked.attributes), **_mapped(places, asked))
-    return of_pairs.tabulate(places.nation, measured.nation.margins.plan, measured.of_nation_in(tables), lowered)
+    return of_pairs.tabulated(measured.nation, of_all_places(measured), lowered)
 
 
 def _mapped(places: Places, asked: Asked) -> dict[str, Mapping[int, tuple[int, ...]]]:

@@ -19,10 +19,9 @@ from steps_engine.inference.reach import standard_errors
 from steps_engine.inference.strength import Beyond, Side, against
 from steps_engine.methods.margins import apart
 from steps_engine.methods.pairs import view as of_pairs
-from steps_engine.methods.pairs.estimate import told
 from steps_engine.methods.pairs.tables import estimates_table
 from steps_engine.methods.pairs.tabulate import tabulated
-from steps_engine.methods.places.estimate import Joined, Measured, joined
+from steps_engine.methods.places.estimate import Joined, Measured, joined, of_all_places
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.relations import Two, pairs_of
@@ -119,8 +118,8 @@ def _levels(measured: Measured, found: Joined, sets: Sequence[OneWay], factor: f
 
 
 def _margins(measured: Measured, found: Joined, sets: Sequence[OneWay], factor: float) -> list[Margin]:
-    """Of places and their levels from all levels, of other columns as the nation's pairs tell of them."""
-    places, known = measured.places, told(measured.nation, measured.of_nation)
+    """Of places and their levels from all levels, of other columns as the nation's pairs and their levels tell of them."""
+    places, known = measured.places, of_all_places(measured)
     margins = []
     for column in columns_of(places.domain):
         name, labels = column.attribute.name, column.attribute.labels

@@ -23,7 +23,8 @@ from steps_engine.domain.places import places_of
 from steps_engine.domain.records import codes_of
 from steps_engine.domain.rules import breaking
 from steps_engine.inference.place_tables import depths, is_of_places, of_tree, place_tables
-from steps_engine.methods.places.estimate import joined, shares_by_place
+from steps_engine.methods.pairs import tabulate as of_pairs
+from steps_engine.methods.places.estimate import Measured, joined, shares_by_place
 from steps_engine.methods.places.ruled import keep_rules
 from steps_engine.methods.places.shares import depth, least_error
 from steps_engine.methods.places.tables import read_measured
@@ -194,6 +195,7 @@ def test_a_model_with_a_level_needs_its_tables_by_place_and_those_of_the_nation(
     }
 
 
+YOUNG = {"never": {"age": "age0", "work": "work1"}}
 REFUSED = {
     "no geography": (lambda: asked(_flat(country())), "needs an attribute with a geography"),
     "a rule that compares places": (lambda: asked(_born_somewhere()), "a rule compares tract with another attribute"),
@@ -204,6 +206,10 @@ REFUSED = {
     "nobody anywhere": (
         lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}},))),
         "rules leave work = work2 in no tract at all. Say that in a rule of its own",
+    ),
+    "nobody anywhere, whatever else rules tie": (  # who follows the advice would else be refused for every age
+        lambda: asked(country(rules=({"never": {"region": ("r0", "r1", "r2"), "work": "work2"}}, YOUNG))),
+        "rules leave work = work2 in no tract at all",
     ),
     "a level of another method": (
         lambda: asked(country(), method="pairs", analyses=(TableAnalysis(table=("county", "age")),)),
@@ -424,6 +430,35 @@ def test_tables_of_two_attributes_by_place_have_the_errors_that_they_say(measure
     for which, each in apart.items():
         spread = np.concatenate(each).std()
         assert abs(spread - 1) < 4 / np.sqrt(2 * len(np.concatenate(each)) / 4), (which, spread)
+
+
+@every_measure
+def test_tables_of_the_nation_are_the_sums_of_what_places_are_told_to_have(measure):
+    """What levels tell of all places together is no other number than the nation's own table, and errs less than that alone."""
+    codes, of, apart = people(), country(), []
+    counts, region = count_codes(codes), {1: tuple(places_of(country()).at(1).tolist())}
+    for seed in range(12):
+        found = measured_only(asked(of, measure, analyses=TOGETHER), counts, SeededRandomness(("nation", str(seed))))
+        ask = lambda *table, found=found, **more: found.method.tabulate(of, found.plan, found.tables, Asked(table, **more))  # noqa: E731
+        measured = read_measured(of, found.plan, found.tables)
+        alone = of_nation_alone(measured, (1, 2), found)
+        both, summed = ask(2, 3, kept={}), ask(1, 2, 3, kept={}, classes=region).estimate.reshape(3, -1).sum(axis=0)
+        assert np.allclose(both.estimate, summed) and not np.allclose(both.estimate, alone.estimate)  # the control
+        assert (both.variance < alone.variance).all()
+        apart.append((both.estimate - np.bincount(codes[:, 2] * 6 + codes[:, 3], minlength=24)) / np.sqrt(both.variance))
+        for j, told in ((j, ask(j, kept={})) for j in (0, 2, 3)):
+            there = ask(1, j, kept={}, classes=region)
+            assert isinstance(there, str) or np.allclose(there.estimate.reshape(3, -1).sum(axis=0), told.estimate)
+            assert told.whole == pytest.approx(ask(1, kept={}).whole)
+    assert abs(np.concatenate(apart).std() - 1) < 4 / np.sqrt(2 * 12 * 24 / 4)
+
+
+def of_nation_alone(measured: Measured, table: tuple[int, ...], found: Synthetic) -> Tabulated:
+    """What the nation's tables say without what places do; attributes numbered without the place."""
+    tables = measured.of_nation_in(found.tables)
+    told = of_pairs.tabulate(measured.places.nation, measured.nation.margins.plan, tables, Asked(table, {}))
+    assert isinstance(told, Tabulated)
+    return told
 
 
 @pytest.mark.whole
