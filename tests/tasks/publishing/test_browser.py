@@ -105,6 +105,12 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
     page = template("validation.html").render(release={"name": "a-release"}, outcomes=rows, remarks=["one"])
     (tmp_path / "page.html").write_text(page)
     must_fit(driver, tmp_path / "page.html")
+    narrow = "return document.documentElement.clientWidth - document.querySelector('.confidential').clientWidth"
+    for width in (1600, 360):  # the last is what other tests want
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+        )
+        assert driver.execute_script(narrow) == 0, "the warning does not span the page"
 
 
 def test_places_and_households_fit_a_phone(driver, tmp_path: Path):
