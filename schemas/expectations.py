@@ -115,7 +115,8 @@ def _attribute(attribute: Any) -> list[Demand]:
         demands.append(("ColumnValuesToNotBeNull", name, {}, name, "is never missing", "missing"))
     if kind in ("categorical", "ordinal"):
         of = "is a place of its table:" if getattr(attribute, "geography", None) else "is one of"
-        words = f"{of} {', '.join(attribute.categories[:8])}{', …' if len(attribute.categories) > 8 else ''}"
+        first = [f'"{label}"' if "," in label else label for label in attribute.categories[:8]]
+        words = f"{of} {', '.join(first)}{', …' if len(attribute.categories) > 8 else ''}"
         return [*demands, ("ColumnValuesToBeInSet", name, {"value_set": list(attribute.categories)}, name, words, "outside")]
     demands.append(_none(unreadable_in(name), name, f"reads as {_READS_AS[kind].format(form=_form(attribute))}", "unreadable"))
     if attribute.outside == "forbid":
@@ -132,7 +133,8 @@ def _form(attribute: Any) -> str:
 
 
 def _type(name: str, kind: str) -> Demand:
-    words = f"is stored as {' or '.join(ACCEPTED[kind])}"
+    *others, last = ACCEPTED[kind]
+    words = f"is stored as {', '.join(others)} or {last}"
     return ("ColumnValuesToBeInSet", type_of(name), {"value_set": list(accepted(kind))}, name, words, "type")
 
 

@@ -49,10 +49,10 @@ def more_rows(answer: dict[str, Any]) -> None:
 
 
 def _cell(each: dict[str, Any]) -> tuple[str, ...]:
-    interval = f"{each['low']:,.0f} to {each['high']:,.0f}"
+    interval = f"{round(each['low']):,} to {round(each['high']):,}"  # whole numbers: there is no -0
     share = "" if each["share"] is None else f"{each['share']:.2%}"
     return (
-        f"{each['count']:,.0f}",
+        f"{round(each['count']):,}",
         f"{each['standard_error']:,.0f}",
         interval,
         share,

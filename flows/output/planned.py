@@ -22,6 +22,7 @@ def plan(answer: dict[str, Any]) -> None:
         f"{answer['release']}: {answer['cells']:,} cells, {counted(answer['sets'], 'synthetic set')}, {answer['decomposition']}"
     )
     shown_table((numbers[0], sketch["splits"], *numbers[1:]), map(_drawn, sketch["rows"]), right=numbers)
+    say(*_elections(answer, symbol))
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):
         chosen = "chosen" if each["decomposition"] == answer["decomposition"] else "not chosen"
         share = percent(each["predicted_error"])
@@ -40,6 +41,13 @@ def plan(answer: dict[str, Any]) -> None:
 def _drawn(row: dict[str, Any]) -> tuple[str, ...]:
     scale = "" if row["scale"] is None else f"{row['scale']:,.4g}"
     return str(row["number"]), row["what"], row["nodes"], row["share"], scale, f"± {row['expected_error']:,.4g}"
+
+
+def _elections(answer: dict[str, Any], symbol: str) -> list[str]:
+    """What choosing the structure costs: that part of the budget which none of the lines above has."""
+    price = "epsilon" if answer["rho"] is None else "rho"
+    paid = sum(Fraction(draw[price]) for draw in answer["draws"] if draw["kind"] == "election")
+    return [f"elections {percent(float(paid / Fraction(answer[price])))} of {symbol}, to choose what is measured"] * (paid > 0)
 
 
 def _source(found: dict[str, Any]) -> str:

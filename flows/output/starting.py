@@ -46,8 +46,11 @@ def show_started(answer: dict[str, Any]) -> None:
         _say(f"taken     {', '.join(answer['taken'])}")
     for remark in answer["remarks"]:
         _say(f"note      {remark}")
+    said = ""  # what to write is told once where gaps in a row want the same
     for gap in answer["gaps"][:SHOWN]:
-        _say(f"to do     {gap['file']}, line {gap['line']}: {gap['key']}: {gap['write'] or 'fill it in'}")
+        write = gap["write"] or "fill it in"
+        _say(f"to do     {gap['file']}, line {gap['line']}: {gap['key']}{': ' + write if write != said else ''}")
+        said = write
     if (more := len(answer["gaps"]) - SHOWN) > 0:
         _say(f"to do     and {more} more, each marked TODO")
     for problem in answer["problems"]:

@@ -98,8 +98,10 @@ def variables(model: Model) -> tuple[str, tuple[str, ...]]:
         tokens.append(match[1])
         end = match.end()
     calls = [a for a, b in zip(tokens, tokens[1:], strict=False) if b == "(" and a[0].isalpha() and a != "C"]
-    if model.formula[end:].strip() or calls or tokens.count("~") != 1 or tokens.index("~") != 1:
-        raise SpecError(f"formula {model.formula!r} must be: name ~ names with + - : * C( ) 0 1")
+    unread = model.formula[end:].strip()
+    if unread or calls or tokens.count("~") != 1 or tokens.index("~") != 1:
+        why = f"; {unread[:20]!r} cannot be read: names here are of letters, digits and _" if unread else ""
+        raise SpecError(f"formula {model.formula!r} must be: name ~ names with + - : * C( ) 0 1{why}")
     if len(tokens) == 2:
         raise SpecError(f"formula {model.formula!r} names nothing after ~; write {tokens[0]} ~ a + b, or {tokens[0]} ~ 1")
     if len(tokens) > MOST_TOKENS:

@@ -40,7 +40,7 @@ class Answer(pd.DataFrame):
         return pd.DataFrame
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, super().__repr__(), *(f"• {note}" for note in self.notes)])
+        return "\n".join([self.title, pd.DataFrame(self).to_string(max_rows=60), *(f"• {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         frame: str = pd.DataFrame(self).to_html(max_rows=60)
@@ -57,7 +57,10 @@ def fit_answer(fit: Fit, facts: dict[str, Any], notices: Iterable[str]) -> Answe
     warnings = [*notices, *([] if fit.honest else [fit.why])]
     if lost:
         warnings.append(f"The sets do not determine {', '.join(lost[:5])}: in one of them it could grow without bound.")
-    notes = [*([fit.why] if fit.honest else []), f"Combined by {fit.combining}. Rows per set: {_spread(found.rows)}."]
+    notes = [
+        *([fit.why] if fit.honest else []),
+        f"Combined by {fit.combining}. Rows per set in which nothing of it is missing: {_spread(found.rows)}.",
+    ]
     if fit.first is not None:
         notes.append(f"Too many rows differ to hold all of them: the first {fit.first:,} of a set are a sample of it.")
     document = {

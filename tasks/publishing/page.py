@@ -33,6 +33,7 @@ from tasks.tables_on_disk import Stored
 
 MOST_SHOWN = 500  # places in a picture
 MOST_PAIRS = 12  # that are listed below the matrix
+LONGEST = 12  # signs of a fraction that people read
 
 
 def view_of(plan: Plan, domain: Domain, tables: Mapping[str, bundle.Content]) -> View:
@@ -49,6 +50,7 @@ def _opened(content: bundle.Content, grows: bool) -> Any:
 
 def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> bytes:
     """index.html from the manifest (as far as it is known), the plan, the domain and what is shown of the public tables."""
+    draws = list(_draw_rows(plan, method_of(plan).sketch(plan).draws))
     page = _template().render(
         manifest=manifest,
         plan=plan,
@@ -71,7 +73,8 @@ def make_page(manifest: Manifest, plan: Plan, domain: Domain, view: View) -> byt
         loss=loss_view(plan),
         analyses=list(analysis_views(manifest, plan)),
         inflated_by=inflated_by(plan),
-        draws=list(_draw_rows(plan, method_of(plan).sketch(plan).draws)),
+        draws=draws,
+        rounded=any(draw[name][0] in "≈=" for draw in draws for name in ("cost", "scale")),
         files=list(_file_rows(manifest)),
     )
     return page.encode()
@@ -149,16 +152,19 @@ def _paid_in_epsilon(draw: Draw) -> dict[str, str]:
 
 
 def with_decimal(value: Fraction | str) -> str:
-    """A fraction, and beside it what it is about.
+    """A fraction that can be read, and beside it what it is about; of a longer one that alone.
 
     >>> with_decimal(Fraction(3, 50)), with_decimal(Fraction(2, 3)), with_decimal(Fraction(4)), with_decimal("1/2")
     ('3/50 = 0.06', '2/3 ≈ 0.6667', '4', '1/2 = 0.5')
+    >>> with_decimal(Fraction(2982546752273, 649596728970000))
+    '≈ 0.004591'
     """
     value = Fraction(value)
     if value.denominator == 1:
         return str(value)
     about = f"{float(value):.4g}"
-    return f"{value} {'=' if Fraction(about) == value else '≈'} {about}"
+    sign = "=" if Fraction(about) == value else "≈"
+    return f"{value} {sign} {about}" if len(str(value)) <= LONGEST else f"{sign} {about}"
 
 
 def _runs(sets: list[int]) -> str:

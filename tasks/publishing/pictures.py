@@ -147,14 +147,17 @@ def _laid_out(root: Shown) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     next_row = 0.0
 
-    def place(shown: Shown) -> None:
+    def place(shown: Shown, lines: int = 1) -> None:
+        """An only child stands in its parent's row, which has room for the longer of both labels."""
         nonlocal next_row
+        lines = max(lines, len(shown.lines))
         for child in shown.children:
-            place(child)
+            place(child, lines if len(shown.children) == 1 else 1)
         if shown.children:
             shown.row = (shown.children[0].row + shown.children[-1].row) / 2
         else:
-            shown.row, next_row = next_row + (len(shown.lines) - 1) * EXTRA, next_row + 1 + (len(shown.lines) - 1) * EXTRA
+            shown.row = next_row + (lines - 1) * EXTRA
+            next_row = shown.row + 1
         placed.append(shown)
         links.extend({"parent": shown, "child": child} for child in shown.children)
 

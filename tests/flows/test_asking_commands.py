@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from flows.output import answered
 from tests.flows.conftest import Said, steps_in
 from tests.flows.small import Small
 from tests.tasks.answers.conftest import by_pairs, made_by_pairs  # noqa: F401  fixtures
@@ -140,3 +141,10 @@ def test_a_spoilt_bundle_ends_with_5(steps: Steps, folder: Path, tmp_path: Path)
 def test_the_publishers_key_may_be_asked_for(steps: Steps, folder: Path, made_by_pairs):  # noqa: F811
     assert steps("table", folder, "voted", "--key", made_by_pairs.home.keys / "signing-key.pub").code == 0
     assert steps("table", folder, "voted", "--key", folder / "plan.json").code == 2
+
+
+def test_an_interval_never_begins_at_minus_nought(capsys: pytest.CaptureFixture[str]):
+    cell = {"voted": "no", "count": 93.3, "standard_error": 44, "low": -0.3, "high": 187, "share": 0.03, "trust": "rough"}
+    answer = {"table": ["voted"], "rows": 3001, "where": {}, "warnings": [], "notes": []}
+    answered.table(answer | {"cells": [cell | {"share_low": 0.0, "share_high": 0.06}]})
+    assert "  0 to 187  " in capsys.readouterr().out

@@ -119,3 +119,10 @@ def test_in_a_terminal_without_a_codebook_everything_else_is_a_gap(steps, tmp_pa
     assert code == 0, said
     refused = steps("plan", tmp_path / "new" / "release.yaml")
     assert refused.code == 2 and "attributes: still TODO; write one entry per column" in refused.err
+
+
+def test_what_is_to_be_written_is_told_once_where_many_columns_want_the_same(steps, tmp_path: Path):
+    (tmp_path / "plain.csv").write_text("a,b,c\n1,x,\n")
+    out = steps("init", tmp_path / "new", "--from", tmp_path / "plain.csv").out
+    assert [f"attributes.{name}.kind" in out for name in "abc"] == [True] * 3
+    assert out.count("bounds: [low, high]") == 1

@@ -18,7 +18,7 @@ from tasks.specs import load_release
 from tasks.stores.charging import ChargeRequest
 from tasks.stores.home import Home
 from tasks.stores.ledger import open_ledger
-from tests.flows.small import Small
+from tests.flows.small import RELEASE, Small
 from tests.flows.test_release_flow import events_about, last_flow_run
 from tests.flows.without_prefect import run_stages
 
@@ -189,3 +189,12 @@ def test_a_budget_in_rho_pays_for_both_so_that_records_are_read(small: Small, st
     for asked in (small.write(name="pure"), asks_rho(small, name="in-rho")):
         with pytest.raises(SpecError, match="records.parquet"):
             run_stages(Home(small.home), asked)
+
+
+def test_plan_says_what_part_of_the_budget_elections_take(small: Small, steps):
+    elected = "elect: {layers: 1, share: 0.25}"
+    small.write(release=RELEASE.replace("order: [region]", elected))
+    out = steps("plan", small.release).out
+    assert "elections 25% of ε, to choose what is measured" in out and "37.50%" in out
+    small.write()
+    assert "elections" not in steps("plan", small.release).out

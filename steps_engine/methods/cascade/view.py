@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,16 @@ def sketch(plan: Plan) -> Sketch:
     rows = []
     for layer in plan.layers:
         name = layer.attributes[0] if layer.attributes else ""
-        scales = [noise_of(draw).length for draw in plan.draws if draw.kind == "count" and draw.tree == name]
+        mine = [draw for draw in plan.draws if draw.kind == "count" and draw.tree == name]
         nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
-        widest = scales[-1] if scales else None
-        rows.append(SketchRow(layer.layer, name, nodes, str(layer.share), widest, layer.expected_error))
-    return Sketch("tree", "of", tuple(rows), "shares", {draw.name: said(draw) for draw in plan.draws})
+        deepest = [draw for draw in mine if draw.layer == mine[-1].layer]  # of every set the leaves that most elections led to
+        share = f"{float(sum(draw.cost for draw in deepest) / Fraction(plan.cost)):.2%}"
+        widest = noise_of(mine[-1]).length if mine else None
+        rows.append(SketchRow(layer.layer, name, nodes, share, widest, layer.expected_error))
+    whole = sum(draw.cost for draw in plan.draws if draw.kind == "count" and draw.tree is None) / Fraction(plan.cost)
+    remark = f"rows      {float(whole):.2%} of {MEASURES[plan.measure].symbol} counts how many there are"
+    said_of = {draw.name: said(draw) for draw in plan.draws}
+    return Sketch("tree", "of", tuple(rows), "shares", said_of, (remark,) if whole else ())
 
 
 def said(draw: Draw) -> str:

@@ -32,13 +32,14 @@ MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
 
 def sketch(plan: Plan) -> Sketch:
-    rows = []
+    rows, counted = [], 1 - (plan.election.share if plan.election else 0)  # layers divide what elections leave
     for layer in plan.layers:
         mine = [draw for draw in plan.draws if (draw.kind, draw.layer) == ("count", layer.layer)]
         what = "elected" if layer.attributes is None else ", ".join(layer.attributes) or "everyone"
         nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes:,}"
         scale = noise_of(mine[0]).length if mine else None
-        rows.append(SketchRow(layer.layer, what, nodes, str(layer.share), scale, layer.expected_error))
+        share = f"{float(layer.share * counted):.2%}"
+        rows.append(SketchRow(layer.layer, what, nodes, share, scale, layer.expected_error))
     threshold = max((draw.threshold or 0 for draw in plan.draws), default=0)
     remark = f"cells     too many to list: sampled, only noisy counts of {threshold:,} and more are kept"
     draws = {draw.name: _said(draw, plan) for draw in plan.draws}

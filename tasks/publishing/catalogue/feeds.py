@@ -44,7 +44,7 @@ def atom(releases: Sequence[Shelved], title: str, address: str) -> bytes:
     for each in sorted(releases, key=lambda each: (each.changed, each.name), reverse=True):
         entry = xml.SubElement(feed, "entry")
         said = "" if each.state == "in use" else f" ({each.state})"
-        xml.SubElement(entry, "title").text = f"{each.title}: {each.name}{said}"
+        xml.SubElement(entry, "title").text = f"{each.called}{said}"
         xml.SubElement(entry, "id").text = _urn(each.manifest_sha256)
         xml.SubElement(entry, "published").text = _moment(each.day)
         xml.SubElement(entry, "updated").text = _moment(each.changed)
@@ -91,7 +91,7 @@ def _dataset(each: Shelved, address: str) -> dict[str, Any]:
         "@id": place,
         "@type": "dcat:Dataset",
         "dct:identifier": each.name,
-        "dct:title": f"{each.title}: {each.name}",
+        "dct:title": each.called,
         "dct:description": f"{each.about} {summary(each)}".strip(),
         "dct:issued": {"@type": "xsd:date", "@value": each.day},
         "dct:modified": {"@type": "xsd:date", "@value": each.changed},

@@ -45,7 +45,12 @@ class Shelved:
 
     @property
     def title(self) -> str:
-        return getattr(self.manifest, "title", None) or self.domain.title or self.domain.name
+        return getattr(self.manifest, "title", None) or self.domain.title or self.name
+
+    @property
+    def called(self) -> str:
+        """Its title and its name, which are one where nobody gave it a title."""
+        return self.name if self.title == self.name else f"{self.title}: {self.name}"
 
     @property
     def about(self) -> str:
@@ -100,7 +105,7 @@ class Shelved:
     @cached_property
     def words(self) -> str:
         """What the search finds it by."""
-        said = [self.name, self.title, self.population, self.state, *self._said()]
+        said = [self.name, self.title, self.domain.name, self.population, self.state, *self._said()]
         unique = dict.fromkeys(word for text in said for word in text.casefold().split())
         return " ".join(list(unique)[:MOST_WORDS])
 

@@ -20,7 +20,7 @@ from steps_engine.domain.records import codes_of
 from steps_engine.methods.registry import METHODS, register
 from steps_engine.methods.run_in_memory import run
 from steps_engine.noise import SeededRandomness
-from tests.steps_engine.shapes import PLACED, RULED, SHAPES, allowed_cells, counted, release
+from tests.steps_engine.shapes import PLACED, RULED, SHAPES, allowed_cells, counted, placed, release
 from tests.toys.margins_method import MARGINS
 
 OPTIONS = {
@@ -129,6 +129,22 @@ def test_there_is_something_to_show_before_and_after(name, shape):
     assert all(len(margin.labels) == len(margin.estimate) == len(margin.error) for margin in view.margins)
     counts = found.counts(1)
     assert {"estimate", "standard_error"} <= set(counts.columns) and len(counts)
+
+
+@pytest.mark.parametrize("sets", ["shared", "split"])
+@pytest.mark.parametrize("name", OPTIONS)
+@every_measure
+def test_the_shares_that_are_shown_make_the_whole_budget_with_what_elections_cost(name, measure, sets):
+    shape = placed() if name.startswith("places") else SHAPES["uneven"]
+    found = made(name, shape, counted(shape, 300), sets=sets, **MEASURES[measure])
+    apart = [draw for draw in found.plan.draws if draw.kind == "election" or said_apart(name, draw)]
+    shown = sum(float(row.share.rstrip("%")) / 100 for row in found.method.sketch(found.plan).rows)
+    assert shown + float(sum(draw.cost for draw in apart) / Fraction(found.plan.cost)) == pytest.approx(1, abs=1e-3)
+
+
+def said_apart(name: str, draw) -> bool:
+    """The number of rows beside a cascade's trees, which a line of its own tells."""
+    return name.startswith("cascade") and draw.tree is None
 
 
 @pytest.mark.parametrize("name", OPTIONS)

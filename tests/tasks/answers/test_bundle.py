@@ -43,6 +43,7 @@ def test_a_table_is_pandas_with_errors_and_its_notes_in_sight(by_pairs: Path):
     assert np.isclose(table["share"].sum(), 1)
     assert ((table["low"] <= table["count"]) & (table["count"] <= table["high"])).all()
     shown = repr(table)
+    assert all(column in shown for column in table.columns), "intervals stand in a script's output too"
     assert shown.startswith("age × voted") and "95% intervals are about what the records hold" in shown
     assert "<table" in table._repr_html_() and "&lt;" not in table.query("voted == 'yes'").to_html()
     assert type(table.head(2)) is pd.DataFrame, "what is made of it is a plain frame"
@@ -201,6 +202,7 @@ def test_a_table_that_cannot_be_is_told(by_tree: Path, names, where, said):
         ("voted ~ aeg", "there is no attribute 'aeg'; did you mean 'age'"),
         ("voted ~ exp(age)", "must be: name ~ names"),
         ("age ~ voted + ", "cannot be read"),
+        ("wage € ~ age", "'€ ~ age' cannot be read: names here are of letters, digits and _"),
         ("since ~ voted", None),
         ("registered ~ age * wage * since * voted", None),
     ],

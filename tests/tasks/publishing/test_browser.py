@@ -113,6 +113,12 @@ def test_a_validation_fits_a_phone(driver, tmp_path: Path):
     assert driver.execute_script(
         "return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
     ) == [0]
+    narrow = "return document.documentElement.clientWidth - document.querySelector('.confidential').clientWidth"
+    for width in (1600, 360):  # the last is what other tests want
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+        )
+        assert driver.execute_script(narrow) == 0, "the warning does not span the page"
 
 
 def test_places_and_households_fit_a_phone(driver, tmp_path: Path):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from schemas.spec.domain import Domain
 from tasks.publishing import bundle
+from tasks.publishing.page import LONGEST
 from tasks.publishing.publication import publish
-from tests.tasks.publishing.making import a_release, make, some_counts
+from tests.tasks.publishing.making import POLL, a_release, make, some_counts
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -122,3 +124,10 @@ def test_the_page_opens_from_the_file_system_without_complaint(given):
         assert re.search(r"± [0-9]", driver.find_element("css selector", "figure").text)
     finally:
         driver.quit()
+
+
+def test_fractions_that_nobody_reads_are_rounded_and_the_page_says_where_they_stand(tmp_path: Path):
+    made = make(tmp_path, a_release(POLL, {"decomposition": "pairs"}, epsilon="1"), some_counts(POLL, 301))
+    text = (publish(*made.arguments).folder / "index.html").read_text()
+    assert not re.search(r"\d{7}/\d|\d/\d{7}", text) and "Fractions too long to read are rounded here" in text
+    assert any(len(str(draw.cost)) > LONGEST for draw in made.plan.draws), "nothing was long"

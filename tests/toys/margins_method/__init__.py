@@ -146,7 +146,7 @@ class MarginsMethod:
     def sketch(self, plan: Plan) -> Sketch:
         scales = {draw.tree: float(draw.scale) for draw in plan.draws}
         rows = tuple(
-            SketchRow(each.layer, name, str(each.nodes), str(each.share), scales[name], each.expected_error)
+            SketchRow(each.layer, name, str(each.nodes), f"{float(each.share):.2%}", scales[name], each.expected_error)
             for each in plan.layers
             for name in each.attributes or ()
         )

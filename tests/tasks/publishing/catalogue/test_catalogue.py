@@ -325,3 +325,11 @@ def test_labels_cannot_break_out_of_the_page(shelves: Home, out: Path):
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "<by>" not in page and "<turnout>" not in page and "<b>use</b>" not in page
     assert page.count("<script") == 2 and "sha256-" in page
+
+
+def test_releases_without_a_title_are_told_apart_by_their_names(shelves: Home, out: Path):
+    catalogue(shelves, out)
+    page = (out / "index.html").read_text()
+    heads = re.findall(r"<h3><a [^>]*>([^<]*)</a></h3>", page)
+    assert "poll-2024" in heads and len(heads) == len(NAMES)
+    assert "poll-2024: poll-2024" not in (out / "feed.xml").read_text()
