@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +35,7 @@ from schemas.spec.flattened import (
     household_attributes,
     household_derived,
     household_rules,
+    household_weight,
     member_rules,
     must_flatten,
     own_attributes,
@@ -48,7 +50,7 @@ from schemas.spec.rules import Comparison, Never, Rule, codes_of_value, compared
 from schemas.spec.unit import Name as Name
 from schemas.spec.unit import Unit as Unit
 from schemas.spec.unit import plain_name as plain_name
-from schemas.spec.weights import Weighed, Weight
+from schemas.spec.weights import Weighed, Weight, inherited
 from schemas.spec.within import Inhabited
 from schemas.spec.yaml import Strict, problem_at
 
@@ -74,7 +76,10 @@ class Domain(Weighed, Placed, Inhabited, Strict):
     )
     unit: Unit = Field(default=Unit(), validate_default=True, description="Whose privacy is protected.")
     weight: Weight | None = Field(
-        default=None, description="The column of survey weights, where records are a sample: counts are then of the population."
+        default=None,
+        validate_default=True,
+        description="The column of survey weights, where records are a sample: counts are then of the population. Of linked "
+        "tables it is one of the households, and stands in `tables.household`.",
     )
     attributes: tuple[Attribute, ...] = Field(
         default=(),
@@ -125,19 +130,22 @@ class Domain(Weighed, Placed, Inhabited, Strict):
             must_flatten(tables)
         return tables
 
-    @field_validator("unit", "attributes", "rules", "derived", mode="before")
+    @field_validator("unit", "weight", "attributes", "rules", "derived", mode="before")
     @classmethod
     def _follow_from_tables(cls, said: Any, info: ValidationInfo) -> Any:
         """Of linked tables a household's row is the flat one: what it has follows, and is not written."""
         tables: Tables | None = info.data.get("tables")
         if tables is None:
             return said
+        if said and info.field_name == "weight":
+            raise ValueError("with tables, the weight is one of households: write it in tables.household")
         if said and said != Unit():
             raise ValueError("with tables, attributes and rules stand in tables, and the household is the unit; leave this out")
         follows: dict[str, Callable[[Tables], Any]] = {
             "attributes": household_attributes,
             "rules": household_rules,
             "derived": household_derived,
+            "weight": household_weight,
         }
         return Unit(who="household") if info.field_name == "unit" else follows[str(info.field_name)](tables)
 
@@ -157,14 +165,18 @@ class Domain(Weighed, Placed, Inhabited, Strict):
         members = max(person.expected_rows - expected, 1) if person.expected_rows and expected else expected
         unit = Unit(who=self.unit.who, rows_per_person=person.members)
         attributes = (*self.attributes, *own_attributes(person))
-        return self._flat(unit=unit, attributes=attributes, rules=member_rules(self.tables), expected_rows=members)
+        weight = inherited(self.weight, self.weighing, Fraction(members or 1, expected or 1))
+        return self._flat(
+            unit=unit, weight=weight, attributes=attributes, rules=member_rules(self.tables), expected_rows=members
+        )
 
     def of_table(self, table: HouseholdTable | PersonTable) -> Domain:
         """One of the linked tables as it is read: each row with the key of its household."""
         reads: dict[str, Any] = {"ignore": table.ignore, "rename": table.rename, "csv": table.csv}
         reads |= {"attributes": table.attributes, "derived": table.derived}
         if isinstance(table, HouseholdTable):
-            return self._flat(unit=Unit(who="household", column=table.key), expected_rows=self.expected_rows, **reads)
+            unit = Unit(who="household", column=table.key)
+            return self._flat(unit=unit, weight=self.weight, expected_rows=self.expected_rows, **reads)
         unit = Unit(who="household", column=table.column, rows_per_person=table.at_most)
         reads["ignore"] = (*table.ignore, *((table.key,) if table.key else ()))
         return self._flat(unit=unit, expected_rows=table.expected_rows, **reads)
@@ -222,7 +234,7 @@ class Domain(Weighed, Placed, Inhabited, Strict):
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
         said = without_silence(plain(self), "tables", "weight", "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
-        follows = ("unit", "attributes", "rules", "derived") if self.tables else ()
+        follows = ("unit", "weight", "attributes", "rules", "derived") if self.tables else ()
         return {key: value for key, value in said.items() if key not in follows}
 
     @cached_property

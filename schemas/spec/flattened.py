@@ -19,6 +19,7 @@ from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
 from schemas.spec.linked_names import must_be_free, must_count_kinds, must_lie_in_one_place, must_name_no_place, places_in
 from schemas.spec.rules import Rule, codes_of_value, compared, comparison
+from schemas.spec.weights import Weight
 from schemas.spec.yaml import problem_at
 
 PERSONS, REFERENCE = "n_person", "reference_"
@@ -47,6 +48,11 @@ def household_derived(tables: Tables) -> tuple[Derived, ...]:
     theirs = (each for each in person.derived if each.from_ != person.reference_name)
     renamed = (each.model_copy(update={"name": REFERENCE + each.name, "from_": REFERENCE + each.from_}) for each in theirs)
     return (*tables.household.derived, *renamed)
+
+
+def household_weight(tables: Tables) -> Weight | None:
+    """Of a household's row, and of every person in it."""
+    return tables.household.weight
 
 
 def own_attributes(person: PersonTable) -> tuple[Attribute, ...]:

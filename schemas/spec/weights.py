@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -113,6 +113,25 @@ class Weight(Strict):
         return found
 
 
+class PersonWeight(Weight):
+    """What persons inherit: every one of a household stands for as many people as their household does for households."""
+
+    of_households: Weighing
+    persons: Fraction  # expected of a household
+
+    def weighing(self, expected_rows: int | None, rows_per_person: int) -> Weighing:
+        """Bounds, step and design effect are those of households."""
+        return self.of_households.of_persons(self.persons, rows_per_person)
+
+
+def inherited(weight: Weight | None, weighing: Weighing | None, persons: Fraction) -> PersonWeight | None:
+    """The weight of persons whose households have this one."""
+    if weight is None or weighing is None:
+        return None
+    said = {name: getattr(weight, name) for name in Weight.model_fields}
+    return PersonWeight.model_construct(**said, of_households=weighing, persons=persons)
+
+
 def exactly(number: float) -> Fraction:
     """A number as it is written: of 0.1 a tenth.
 
@@ -141,6 +160,7 @@ class Weighing:
     total: int
     effect: Fraction | None = None  # the mean weight times the design effect, where that is public
     rows_per_person: int = 1
+    by_household: bool = False  # whether a household, with everybody in it, has a lot of its own in place of every cell
 
     @property
     def units_per_row(self) -> int:
@@ -163,7 +183,12 @@ class Weighing:
     @property
     def rounding(self) -> Fraction:
         """Of a count of x units, rounding adds a variance of at most this times x (PRIVACY.md)."""
-        return min(Fraction(1), self.step / (4 * self.low)) if self.low else Fraction(1)
+        of_a_lot = min(Fraction(1), self.step / (4 * self.low)) if self.low else Fraction(1)
+        return of_a_lot * (self.rows_per_person if self.by_household else 1)
+
+    def of_persons(self, each: Fraction, at_most: int) -> Weighing:
+        """Of persons who inherit their household's units: so many in one of them are expected, and at most these."""
+        return replace(self, total=max(1, round(self.total * each)), rows_per_person=at_most)
 
     @property
     def inflation(self) -> Fraction:
@@ -177,13 +202,17 @@ class Weighed:
 
     if TYPE_CHECKING:  # a domain has these
         unit: Any
+        tables: Any
         weight: Weight | None
         expected_rows: int | None
 
     @cached_property
     def weighing(self) -> Weighing | None:
         """What follows from public weights: how many units one record may count as, and how many are expected."""
-        return self.weight.weighing(self.expected_rows, self.unit.rows_per_person) if self.weight else None
+        if self.weight is None:
+            return None
+        found = self.weight.weighing(self.expected_rows, self.unit.rows_per_person)
+        return found if self.tables is None else replace(found, by_household=True)
 
     @property
     def expected_units(self) -> int | None:
