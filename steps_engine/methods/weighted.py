@@ -28,7 +28,8 @@ Shown = TypeVar("Shown", Margin, LevelView)
 def rounding_variance(found: np.ndarray, half: np.ndarray, within: int, domain: Domain) -> np.ndarray:
     """The most that rounding adds to the variance of counts of units, each of so many cells of the domain.
 
-    Where every household has a lot of its own, cells bound nothing: it is at most `rounding`·x, however they lie in cells. Of noise a count has at most t = found + half, and of rounding x ≤ t + z·√(r·x): x is at most what solves this.
+    Of noise a count has at most t = found + half, and of rounding x ≤ t + z·√(r·x): x is at most what solves this. Where every
+    household has a lot of its own, cells bound nothing.
     """
     assert domain.weighing is not None
     rounding = float(domain.weighing.rounding)

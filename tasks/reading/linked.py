@@ -129,9 +129,7 @@ def _breaks(households: Counts, members: Counts, domain: Domain) -> Iterator[int
 
 
 @contextmanager
-def coded(
-    sources: Sources, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY
-) -> Iterator[duckdb.DuckDBPyConnection]:
+def coded(sources: Sources, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with both tables as codes: `households` (household, h0, h1, …) and `persons` (household, person, p0, …).
 
     With weights each household has its whole units too.
