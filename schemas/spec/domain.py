@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -32,10 +30,8 @@ from schemas.spec.consistent import (
 from schemas.spec.derived import Derived, Following, followings_of, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
-    household_attributes,
-    household_derived,
-    household_rules,
-    household_weight,
+    FOLLOWS,
+    STANDS_IN_TABLES,
     member_rules,
     must_flatten,
     own_attributes,
@@ -50,7 +46,7 @@ from schemas.spec.rules import Comparison, Never, Rule, codes_of_value, compared
 from schemas.spec.unit import Name as Name
 from schemas.spec.unit import Unit as Unit
 from schemas.spec.unit import plain_name as plain_name
-from schemas.spec.weights import Weighed, Weight, inherited
+from schemas.spec.weights import Weighed, Weight
 from schemas.spec.within import Inhabited
 from schemas.spec.yaml import Strict, problem_at
 
@@ -137,17 +133,9 @@ class Domain(Weighed, Placed, Inhabited, Strict):
         tables: Tables | None = info.data.get("tables")
         if tables is None:
             return said
-        if said and info.field_name == "weight":
-            raise ValueError("with tables, the weight is one of households: write it in tables.household")
         if said and said != Unit():
-            raise ValueError("with tables, attributes and rules stand in tables, and the household is the unit; leave this out")
-        follows: dict[str, Callable[[Tables], Any]] = {
-            "attributes": household_attributes,
-            "rules": household_rules,
-            "derived": household_derived,
-            "weight": household_weight,
-        }
-        return Unit(who="household") if info.field_name == "unit" else follows[str(info.field_name)](tables)
+            raise ValueError(STANDS_IN_TABLES.get(str(info.field_name), STANDS_IN_TABLES["attributes"]))
+        return Unit(who="household") if info.field_name == "unit" else FOLLOWS[str(info.field_name)](tables)
 
     @field_validator("attributes")
     @classmethod
@@ -165,10 +153,8 @@ class Domain(Weighed, Placed, Inhabited, Strict):
         members = max(person.expected_rows - expected, 1) if person.expected_rows and expected else expected
         unit = Unit(who=self.unit.who, rows_per_person=person.members)
         attributes = (*self.attributes, *own_attributes(person))
-        weight = inherited(self.weight, self.weighing, Fraction(members or 1, expected or 1))
-        return self._flat(
-            unit=unit, weight=weight, attributes=attributes, rules=member_rules(self.tables), expected_rows=members
-        )
+        flat = {"attributes": attributes, "rules": member_rules(self.tables), "expected_rows": members}
+        return self._flat(unit=unit, weight=self.inherited(members), **flat)
 
     def of_table(self, table: HouseholdTable | PersonTable) -> Domain:
         """One of the linked tables as it is read: each row with the key of its household."""

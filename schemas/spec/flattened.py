@@ -8,7 +8,7 @@ by construction, and a rule within a household is a rule of a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -24,6 +24,10 @@ from schemas.spec.yaml import problem_at
 
 PERSONS, REFERENCE = "n_person", "reference_"
 MOST_RULES = 1000
+STANDS_IN_TABLES = {
+    "attributes": "with tables, attributes and rules stand in tables, and the household is the unit; leave this out",
+    "weight": "with tables, the weight is one of households: write it in tables.household",
+}
 
 
 def number_of(kind: str) -> str:
@@ -83,6 +87,14 @@ def household_rules(tables: Tables) -> tuple[Rule, ...]:
     left = impossible((*household, *own_attributes(person)), _of_members_alone(tables), person.names, person.kinds)
     lacking = as_rules(left, household, person.kinds, numbers, PERSONS)
     return (*tables.household.rules, *_adding_up(person), *(rule for rule in of_reference if rule is not None), *lacking)
+
+
+FOLLOWS: Mapping[str, Callable[[Tables], Any]] = {
+    "attributes": household_attributes,
+    "rules": household_rules,
+    "derived": household_derived,
+    "weight": household_weight,
+}
 
 
 def member_rules(tables: Tables) -> tuple[Rule, ...]:

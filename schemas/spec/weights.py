@@ -124,14 +124,6 @@ class PersonWeight(Weight):
         return self.of_households.of_persons(self.persons, rows_per_person)
 
 
-def inherited(weight: Weight | None, weighing: Weighing | None, persons: Fraction) -> PersonWeight | None:
-    """The weight of persons whose households have this one."""
-    if weight is None or weighing is None:
-        return None
-    said = {name: getattr(weight, name) for name in Weight.model_fields}
-    return PersonWeight.model_construct(**said, of_households=weighing, persons=persons)
-
-
 def exactly(number: float) -> Fraction:
     """A number as it is written: of 0.1 a tenth.
 
@@ -213,6 +205,14 @@ class Weighed:
             return None
         found = self.weight.weighing(self.expected_rows, self.unit.rows_per_person)
         return found if self.tables is None else replace(found, by_household=True)
+
+    def inherited(self, persons: int | None) -> PersonWeight | None:
+        """The weight of persons, of whom so many are expected; None where households have none."""
+        if self.weight is None or self.weighing is None:
+            return None
+        said = {name: getattr(self.weight, name) for name in Weight.model_fields}
+        each = Fraction(persons, self.expected_rows) if persons and self.expected_rows else Fraction(1)
+        return PersonWeight.model_construct(**said, of_households=self.weighing, persons=each)
 
     @property
     def expected_units(self) -> int | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from schemas.spec.domain import Domain
 from schemas.spec.flattened import PERSONS, REFERENCE, number_of
 from schemas.spec.linked import PersonTable
 from schemas.spec.unit import Unit
-from schemas.spec.weights import inherited
 from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.domain.blocks import Reading, blocks_of, held
 from steps_engine.domain.records import codes_of, column_codes, derived_columns, not_following
@@ -183,9 +181,8 @@ def everybody(domain: Domain) -> Domain:
     own = tuple(each.as_published() for each in person.attributes)
     derived, ignored = (*domain.derived, *person.derived), (*flat.ignore, *(each.name for each in person.derived))
     unit = Unit(who=domain.unit.who, rows_per_person=person.at_most)
-    each = Fraction(person.expected_rows or domain.expected_rows or 1, domain.expected_rows or 1)
     kept: dict[str, Any] = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored}
-    kept |= {"rules": (), "unit": unit, "weight": inherited(domain.weight, domain.weighing, each)}
+    kept |= {"rules": (), "unit": unit, "weight": domain.inherited(person.expected_rows)}
     return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 
