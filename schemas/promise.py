@@ -10,12 +10,13 @@ from schemas.plan import Plan
 
 def rows_said(plan: Plan) -> str:
     """What somebody's data are, as the guarantee bounds them."""
-    if plan.at_most is not None:
-        return f"one row, and those of all of its at most {plan.at_most} persons"
     rows = "one row" if plan.rows_per_person == 1 else f"all of at most {plan.rows_per_person} rows"
+    if plan.at_most is not None:
+        rows = f"one row, and those of all of its at most {plan.at_most} persons"
     if plan.weight is None:
         return rows
-    return f"{rows}{', each' * (plan.rows_per_person > 1)} of a weight of at most {float(plan.weight.highest):.12g}"
+    several = plan.rows_per_person > 1 or plan.at_most is not None
+    return f"{rows}{', each' * several} of a weight of at most {float(plan.weight.highest):.12g}"
 
 
 def sentence_of(plan: Plan) -> str:

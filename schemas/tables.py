@@ -36,8 +36,12 @@ def records(domain: Domain) -> pa.Schema:
         fields.append(pa.field(attribute.name, _VALUES.get(attribute.kind, LABELS), nullable=attribute.missing == "category"))
     for following in domain.followings:
         fields.append(pa.field(following.derived.name, LABELS, nullable=None in following.codes))
-    fields += [pa.field(name, pa.float64(), nullable=False) for name in domain.published_weight]
-    return pa.schema(fields)
+    return pa.schema([*fields, *weights(domain)])
+
+
+def weights(domain: Domain) -> list[pa.Field]:
+    """The column that says for how many people a synthetic row stands, where rows have one."""
+    return [pa.field(name, pa.float64(), nullable=False) for name in domain.published_weight]
 
 
 SYNTHETIC = "synthetic"  # what the records of a set are called; of linked tables those of its households
@@ -52,11 +56,14 @@ def households(domain: Domain) -> pa.Schema:
 
 
 def persons(domain: Domain) -> pa.Schema:
-    """Of linked tables: one row per person, with its household's key and its number there; 1 is the reference person."""
+    """Of linked tables: one row per person, with its household's key and its number there; 1 is the reference person.
+
+    Its weight is the household's.
+    """
     assert domain.tables is not None
     own = records(domain.of_table(domain.tables.person))
     keys = (pa.field(name, pa.int64(), nullable=False) for name in (HOUSEHOLD, PERSON))
-    return pa.schema([*keys, *own])
+    return pa.schema([*keys, *own, *weights(domain)])
 
 
 def linked(domain: Domain) -> dict[str, pa.Schema]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
 from schemas.nearest import meant
 from schemas.spec.yaml import problem_at
@@ -50,10 +51,15 @@ def must_overlap_others(domain: Domain) -> None:
 
 
 def must_weigh(domain: Domain) -> None:
-    """Weights count one table of records."""
-    if domain.weight is not None and domain.tables is not None:
-        raise problem_at(("weight",), "linked tables cannot be weighted yet; leave one of both out")
-    assert domain.weighing is None or domain.weighing.units_per_row  # or it says why not
+    """What weights count follows from the rest, or it is said here why not; of linked tables, of all persons of a household."""
+    if domain.tables is None:
+        assert domain.weighing is None or domain.weighing.units_per_row
+    elif domain.weight is not None:
+        try:
+            domain.weight.weighing(domain.expected_rows, domain.tables.person.at_most)
+        except PydanticCustomError as error:
+            path, text = (error.context or {})["path"], (error.context or {})["text"]
+            raise problem_at(("tables", "household", *path), text) from None
 
 
 def must_name_columns(domain: Domain) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -31,9 +30,8 @@ from schemas.spec.consistent import (
 from schemas.spec.derived import Derived, Following, followings_of, levels_of
 from schemas.spec.described import WORDS, Licence, Text, Title, without_silence
 from schemas.spec.flattened import (
-    household_attributes,
-    household_derived,
-    household_rules,
+    FOLLOWS,
+    STANDS_IN_TABLES,
     member_rules,
     must_flatten,
     own_attributes,
@@ -74,7 +72,10 @@ class Domain(Weighed, Placed, Inhabited, Strict):
     )
     unit: Unit = Field(default=Unit(), validate_default=True, description="Whose privacy is protected.")
     weight: Weight | None = Field(
-        default=None, description="The column of survey weights, where records are a sample: counts are then of the population."
+        default=None,
+        validate_default=True,
+        description="The column of survey weights, where records are a sample: counts are then of the population. Of linked "
+        "tables it is one of the households, and stands in `tables.household`.",
     )
     attributes: tuple[Attribute, ...] = Field(
         default=(),
@@ -125,7 +126,7 @@ class Domain(Weighed, Placed, Inhabited, Strict):
             must_flatten(tables)
         return tables
 
-    @field_validator("unit", "attributes", "rules", "derived", mode="before")
+    @field_validator("unit", "weight", "attributes", "rules", "derived", mode="before")
     @classmethod
     def _follow_from_tables(cls, said: Any, info: ValidationInfo) -> Any:
         """Of linked tables a household's row is the flat one: what it has follows, and is not written."""
@@ -133,13 +134,8 @@ class Domain(Weighed, Placed, Inhabited, Strict):
         if tables is None:
             return said
         if said and said != Unit():
-            raise ValueError("with tables, attributes and rules stand in tables, and the household is the unit; leave this out")
-        follows: dict[str, Callable[[Tables], Any]] = {
-            "attributes": household_attributes,
-            "rules": household_rules,
-            "derived": household_derived,
-        }
-        return Unit(who="household") if info.field_name == "unit" else follows[str(info.field_name)](tables)
+            raise ValueError(STANDS_IN_TABLES.get(str(info.field_name), STANDS_IN_TABLES["attributes"]))
+        return Unit(who="household") if info.field_name == "unit" else FOLLOWS[str(info.field_name)](tables)
 
     @field_validator("attributes")
     @classmethod
@@ -157,14 +153,16 @@ class Domain(Weighed, Placed, Inhabited, Strict):
         members = max(person.expected_rows - expected, 1) if person.expected_rows and expected else expected
         unit = Unit(who=self.unit.who, rows_per_person=person.members)
         attributes = (*self.attributes, *own_attributes(person))
-        return self._flat(unit=unit, attributes=attributes, rules=member_rules(self.tables), expected_rows=members)
+        flat = {"attributes": attributes, "rules": member_rules(self.tables), "expected_rows": members}
+        return self._flat(unit=unit, weight=self.inherited(members), **flat)
 
     def of_table(self, table: HouseholdTable | PersonTable) -> Domain:
         """One of the linked tables as it is read: each row with the key of its household."""
         reads: dict[str, Any] = {"ignore": table.ignore, "rename": table.rename, "csv": table.csv}
         reads |= {"attributes": table.attributes, "derived": table.derived}
         if isinstance(table, HouseholdTable):
-            return self._flat(unit=Unit(who="household", column=table.key), expected_rows=self.expected_rows, **reads)
+            unit = Unit(who="household", column=table.key)
+            return self._flat(unit=unit, weight=self.weight, expected_rows=self.expected_rows, **reads)
         unit = Unit(who="household", column=table.column, rows_per_person=table.at_most)
         reads["ignore"] = (*table.ignore, *((table.key,) if table.key else ()))
         return self._flat(unit=unit, expected_rows=table.expected_rows, **reads)
@@ -222,7 +220,7 @@ class Domain(Weighed, Placed, Inhabited, Strict):
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A domain that files write as it is, is written, and hashed, as before there were other ways."""
         said = without_silence(plain(self), "tables", "weight", "derived", "overlaps", "ignore", "rename", "csv", *WORDS)
-        follows = ("unit", "attributes", "rules", "derived") if self.tables else ()
+        follows = ("unit", "weight", "attributes", "rules", "derived") if self.tables else ()
         return {key: value for key, value in said.items() if key not in follows}
 
     @cached_property

@@ -8,7 +8,7 @@ by construction, and a rule within a household is a rule of a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -19,10 +19,15 @@ from schemas.spec.derived import Derived
 from schemas.spec.linked import PersonRule, PersonTable, Tables
 from schemas.spec.linked_names import must_be_free, must_count_kinds, must_lie_in_one_place, must_name_no_place, places_in
 from schemas.spec.rules import Rule, codes_of_value, compared, comparison
+from schemas.spec.weights import Weight
 from schemas.spec.yaml import problem_at
 
 PERSONS, REFERENCE = "n_person", "reference_"
 MOST_RULES = 1000
+STANDS_IN_TABLES = {
+    "attributes": "with tables, attributes and rules stand in tables, and the household is the unit; leave this out",
+    "weight": "with tables, the weight is one of households: write it in tables.household",
+}
 
 
 def number_of(kind: str) -> str:
@@ -47,6 +52,11 @@ def household_derived(tables: Tables) -> tuple[Derived, ...]:
     theirs = (each for each in person.derived if each.from_ != person.reference_name)
     renamed = (each.model_copy(update={"name": REFERENCE + each.name, "from_": REFERENCE + each.from_}) for each in theirs)
     return (*tables.household.derived, *renamed)
+
+
+def household_weight(tables: Tables) -> Weight | None:
+    """Of a household's row, and of every person in it."""
+    return tables.household.weight
 
 
 def own_attributes(person: PersonTable) -> tuple[Attribute, ...]:
@@ -77,6 +87,14 @@ def household_rules(tables: Tables) -> tuple[Rule, ...]:
     left = impossible((*household, *own_attributes(person)), _of_members_alone(tables), person.names, person.kinds)
     lacking = as_rules(left, household, person.kinds, numbers, PERSONS)
     return (*tables.household.rules, *_adding_up(person), *(rule for rule in of_reference if rule is not None), *lacking)
+
+
+FOLLOWS: Mapping[str, Callable[[Tables], Any]] = {
+    "attributes": household_attributes,
+    "rules": household_rules,
+    "derived": household_derived,
+    "weight": household_weight,
+}
 
 
 def member_rules(tables: Tables) -> tuple[Rule, ...]:

@@ -13,6 +13,7 @@ from schemas.spec.described import without_silence
 from schemas.spec.reading import PLAIN_CSV, Csv
 from schemas.spec.rules import Rule, spoken
 from schemas.spec.values import Label
+from schemas.spec.weights import Weight
 from schemas.spec.yaml import Strict, problem_at
 
 NO_NAMES: dict[str, str] = {}
@@ -47,7 +48,7 @@ class _Table(Strict):
 
     @model_serializer(mode="wrap")
     def _said(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        silent = ("derived", "ignore", "rename", "csv", "key", "kinds", "most", "expected_rows", "rules")
+        silent = ("derived", "ignore", "rename", "csv", "key", "kinds", "most", "expected_rows", "rules", "weight")
         return without_silence(plain(self), *silent)
 
 
@@ -55,6 +56,11 @@ class HouseholdTable(_Table):
     """One row per household."""
 
     key: str = Field(description="The column that tells households apart. It is never released.")
+    weight: Weight | None = Field(
+        default=None,
+        description="The column of survey weights, where households are a sample: `total` is of households, and every person "
+        "has the weight of the household.",
+    )
     rules: tuple[Rule, ...] = Field(
         default=(), max_length=1000, description="Structural zeros among the household's attributes, `n_…` and `reference_…`."
     )

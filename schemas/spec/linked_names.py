@@ -35,6 +35,10 @@ def must_be_free(tables: Tables, flat: Sequence[str]) -> None:
         if alike(name) in first:
             raise problem_at(("person", "attributes"), f"{name!r} {TWICE}")
         first[alike(name)] = name
+    weight = tables.household.weight
+    if weight is not None and alike(weight.column) in (*first, alike(tables.household.key)):
+        text = f"{weight.column!r} stands twice: weights are no attribute, nothing derived, in neither table, and no key"
+        raise problem_at(("household", "weight", "column"), f"{text}; leave one of both out")
 
 
 def must_lie_in_one_place(tables: Tables) -> None:
@@ -80,5 +84,7 @@ def _written(tables: Tables) -> Iterator[tuple[Keys, str]]:
         table = getattr(tables, which)
         for key in ("attributes", "derived"):
             yield from (((which, key, number), each.name) for number, each in enumerate(getattr(table, key)))
+    if tables.household.weight is not None:
+        yield ("household", "weight", "column"), tables.household.weight.column
     at = ("household", "attributes")
     yield from (((*at, number, "geography"), level) for number in _placed(tables.household) for level in places_in(tables)[:-1])

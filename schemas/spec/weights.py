@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
@@ -113,6 +113,17 @@ class Weight(Strict):
         return found
 
 
+class PersonWeight(Weight):
+    """What persons inherit: every one of a household stands for as many people as their household does for households."""
+
+    of_households: Weighing
+    persons: Fraction  # expected of a household
+
+    def weighing(self, expected_rows: int | None, rows_per_person: int) -> Weighing:
+        """Bounds, step and design effect are those of households."""
+        return self.of_households.of_persons(self.persons, rows_per_person)
+
+
 def exactly(number: float) -> Fraction:
     """A number as it is written: of 0.1 a tenth.
 
@@ -141,6 +152,7 @@ class Weighing:
     total: int
     effect: Fraction | None = None  # the mean weight times the design effect, where that is public
     rows_per_person: int = 1
+    by_household: bool = False  # whether a household, with everybody in it, has a lot of its own in place of every cell
 
     @property
     def units_per_row(self) -> int:
@@ -163,7 +175,12 @@ class Weighing:
     @property
     def rounding(self) -> Fraction:
         """Of a count of x units, rounding adds a variance of at most this times x (PRIVACY.md)."""
-        return min(Fraction(1), self.step / (4 * self.low)) if self.low else Fraction(1)
+        of_a_lot = min(Fraction(1), self.step / (4 * self.low)) if self.low else Fraction(1)
+        return of_a_lot * (self.rows_per_person if self.by_household else 1)
+
+    def of_persons(self, each: Fraction, at_most: int) -> Weighing:
+        """Of persons who inherit their household's units: so many in one of them are expected, and at most these."""
+        return replace(self, total=max(1, round(self.total * each)), rows_per_person=at_most)
 
     @property
     def inflation(self) -> Fraction:
@@ -177,13 +194,25 @@ class Weighed:
 
     if TYPE_CHECKING:  # a domain has these
         unit: Any
+        tables: Any
         weight: Weight | None
         expected_rows: int | None
 
     @cached_property
     def weighing(self) -> Weighing | None:
         """What follows from public weights: how many units one record may count as, and how many are expected."""
-        return self.weight.weighing(self.expected_rows, self.unit.rows_per_person) if self.weight else None
+        if self.weight is None:
+            return None
+        found = self.weight.weighing(self.expected_rows, self.unit.rows_per_person)
+        return found if self.tables is None else replace(found, by_household=True)
+
+    def inherited(self, persons: int | None) -> PersonWeight | None:
+        """The weight of persons, of whom so many are expected; None where households have none."""
+        if self.weight is None or self.weighing is None:
+            return None
+        said = {name: getattr(self.weight, name) for name in Weight.model_fields}
+        each = Fraction(persons, self.expected_rows) if persons and self.expected_rows else Fraction(1)
+        return PersonWeight.model_construct(**said, of_households=self.weighing, persons=each)
 
     @property
     def expected_units(self) -> int | None:

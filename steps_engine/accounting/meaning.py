@@ -123,7 +123,7 @@ def _rate(draw: Draw) -> float:
 
 def _geometric(plan: Plan, draw: Draw) -> float:
     """ε of the two-sided geometric law of the same variance, which is 1/(cosh(1/scale) − 1)."""
-    own = plan.at_most - 1 if draw.rows_of and plan.at_most else plan.units_per_person  # of other members, or of the unit
+    own = plan.units_per_person * (plan.at_most - 1 if draw.rows_of and plan.at_most else 1)  # of other members, or of the unit
     rows = TWO_SIDED_GEOMETRIC.sensitivity(own, plan.neighbours == "substitute")
     variance = noise_of(draw).variance
     if variance < 1e-300:  # 2·e^(−1/2σ²), and here 2·e^(−1/scale)

@@ -53,12 +53,17 @@ def of_persons(domain: Domain, plan: Plan) -> bool:
 def combining_of(plan: Plan, persons: bool = False) -> str:
     rule = COMBINING["one" if plan.sets == 1 else plan.budget]
     if persons:
-        return f"{rule}; W is {plan.at_most} times what the rows say, as if all persons of a household were alike"
+        times = f"{float((plan.at_most or 1) * plan.inflation):.4g}"
+        weights = f"{_by_what(plan)}, and " if plan.weight is not None else ""
+        return f"{rule}; W is {times} times what the rows say, {weights}as if all persons of a household were alike"
     if plan.inflation == 1:
         return rule
+    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, {_by_what(plan)}"
+
+
+def _by_what(plan: Plan) -> str:
     why = inflated_by(plan, "the weights")
-    said = f"the most that {why} allow" if plan.inflates_at_most else f"what {why} make of it by the survey's design effect"
-    return f"{rule}; W is {float(plan.inflation):.4g} times what the rows say, {said}"
+    return f"the most that {why} allow" if plan.inflates_at_most else f"what {why} make of it by the survey's design effect"
 
 
 def inflated_by(plan: Plan, weights: str = "weights") -> str:

@@ -22,7 +22,7 @@ from steps_engine.methods.registry import method_of
 from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating, possible_cells
 from steps_engine.methods.weighted import table_in_people
 
-PEOPLE = "people of the population"  # what weighted counts are of
+PEOPLE, OF_IT = "people of the population", " of the population"  # what weighted counts are of
 SILENT = "its method does not say what its counts tell of tables"
 
 
@@ -103,7 +103,14 @@ def _as_measured(question: Question, domain: Domain, found: Tabulated) -> Table:
 
 def what_of(domain: Domain) -> str:
     """What counts are of."""
-    return PEOPLE if domain.weight else "households" if domain.tables else "rows"
+    if domain.tables is not None:
+        return "households" + weighted_of(domain)
+    return PEOPLE if domain.weight else "rows"
+
+
+def weighted_of(domain: Domain) -> str:
+    """Behind what is counted: empty where it is not the population."""
+    return OF_IT if domain.weight else ""
 
 
 def _labels(question: Question, group: Sequence[np.ndarray], there: np.ndarray) -> tuple[tuple[str, ...], ...]:
@@ -171,7 +178,7 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[An
         _labels(question, [asked.class_of(j, domain) for j in asked.attributes], there),
         _only(made[1], there), _only(shares, there), people * float(rows.mean()), "sets",
         f"{why}; {combining_of(plan, of_persons(domain, plan))}",
-        of="persons" if of_persons(domain, plan) else what_of(domain),
+        of="persons" + weighted_of(domain) if of_persons(domain, plan) else what_of(domain),
     )  # fmt: skip
 
 

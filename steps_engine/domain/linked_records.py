@@ -21,6 +21,7 @@ from schemas.spec.unit import Unit
 from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.domain.blocks import Reading, blocks_of, held
 from steps_engine.domain.records import codes_of, column_codes, derived_columns, not_following
+from steps_engine.domain.weights import not_weighing, weight_columns
 
 DISAGREEING = "does not have as many persons in every household as its row says, numbered 1, 2, … and in order"
 
@@ -72,7 +73,8 @@ def _persons(domain: Domain, rows: pa.Table, home: np.ndarray, own: pa.Table, be
         columns.append(_joined(first, own[name], schema.field(name).type).take(order))
     alone = domain.of_table(person)
     codes = codes_of(pa.table(columns[2:], names=person.names), alone)
-    return pa.Table.from_arrays([*columns, *derived_columns(codes, alone)], schema=schema)
+    more = [*derived_columns(codes, alone), *weight_columns(len(codes), domain)]
+    return pa.Table.from_arrays([*columns, *more], schema=schema)
 
 
 def _joined(first: pa.ChunkedArray, second: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
@@ -160,6 +162,7 @@ def _member_table(domain: Domain, part: Part) -> pa.Table:
     schema = tables.records(domain.counted)
     columns = [flat[name] for name in domain.names] + [others[name] for name in _person(domain).names]
     columns += [flat[level] for level in domain.coarser]
+    columns += [others[name] for name in domain.published_weight]
     plain = [column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column for column in columns]
     encoded = [
         each.dictionary_encode() if pa.types.is_dictionary(t) else each for each, t in zip(plain, schema.types, strict=True)
@@ -178,7 +181,8 @@ def everybody(domain: Domain) -> Domain:
     own = tuple(each.as_published() for each in person.attributes)
     derived, ignored = (*domain.derived, *person.derived), (*flat.ignore, *(each.name for each in person.derived))
     unit = Unit(who=domain.unit.who, rows_per_person=person.at_most)
-    kept = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored, "rules": (), "unit": unit}
+    kept: dict[str, Any] = {"attributes": (*domain.attributes, *own), "derived": derived, "ignore": ignored}
+    kept |= {"rules": (), "unit": unit, "weight": domain.inherited(person.expected_rows)}
     return flat.model_copy(update=kept | {"expected_rows": person.expected_rows})
 
 
@@ -212,6 +216,7 @@ def _problems(domain: Domain, part: Part) -> Iterator[str]:
     for name in (name for name in person.names if name != person.reference_name):
         if not same_values(reference[name], part.rows[REFERENCE + name]):
             yield f"has a reference person whose {name} is not the one of its household's row"
+    yield from (f"has a person whose {name} is not the step of the domain's weights" for name in not_weighing(persons, domain))
     yield from _kind_problems(domain, codes, part)
     own = domain.of_table(person)
     if (own_codes := codes_of(persons, own)).min(initial=0) >= 0:  # other values are told where members are looked at

@@ -16,7 +16,7 @@ import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.domain.columns import column_of
+from steps_engine.domain.columns import column_of, with_derived
 from steps_engine.methods.tabulated import Asked, Tabulated
 from steps_engine.methods.views import Branch, LevelView, Margin, Sketch, Total, View
 
@@ -28,13 +28,15 @@ Shown = TypeVar("Shown", Margin, LevelView)
 def rounding_variance(found: np.ndarray, half: np.ndarray, within: int, domain: Domain) -> np.ndarray:
     """The most that rounding adds to the variance of counts of units, each of so many cells of the domain.
 
-    Of noise a count has at most t = found + half, and of rounding x ≤ t + z·√(r·x): x is at most what solves this.
+    Of noise a count has at most t = found + half, and of rounding x ≤ t + z·√(r·x): x is at most what solves this. Where every
+    household has a lot of its own, cells bound nothing.
     """
     assert domain.weighing is not None
     rounding = float(domain.weighing.rounding)
     least = NORMAL * rounding**0.5 / 2
     most = (least + np.sqrt(least**2 + np.maximum(found + half, 0.0))) ** 2
-    return np.asarray(np.minimum(rounding * most, min(within, MOST_CELLS) / 4))
+    of_cells = math.inf if domain.weighing.by_household else min(within, MOST_CELLS) / 4
+    return np.asarray(np.minimum(rounding * most, of_cells))
 
 
 def _within(classes: Mapping[int, np.ndarray], domain: Domain) -> int:
@@ -73,8 +75,9 @@ def sketch_in_units(sketch: Sketch, plan: Plan) -> Sketch:
     if plan.weight is None:
         return sketch
     step, units = float(plan.weight.step), plan.units_per_person
+    who = "people" if plan.at_most is None else "households"
     remark = (
-        f"weights   a unit, and a synthetic row, stands for {step:.6g} people; one {plan.unit} counts as up to {units:,} units"
+        f"weights   a unit, and a synthetic row, stands for {step:.6g} {who}; one {plan.unit} counts as up to {units:,} units"
     )
     return replace(sketch, remarks=(*sketch.remarks, f"{remark}; scales and errors are in units"))
 
@@ -86,8 +89,7 @@ def in_people(view: View, domain: Domain) -> View:
     step, factor = float(weighing.step), float(weighing.inflation)
     most = "up to" if weighing.effect is None else "by the survey's design effect about"
     remark = (
-        f"Records have weights, and every synthetic row stands for {step:.6g} people of the population: counts shown here are "
-        "of people, those in the Parquet tables of such rows. Sampling people makes differences that are "
+        f"{_stands_for(step, domain)}, those in the Parquet tables of such rows. Sampling makes differences that are "
         f"{most} {factor**0.5:.2g} times as large as between independent rows; what is called clear of chance takes them as "
         "such."
     )
@@ -102,6 +104,18 @@ def in_people(view: View, domain: Domain) -> View:
     )
 
 
+def _stands_for(step: float, domain: Domain) -> str:
+    if domain.tables is None:
+        return (
+            f"Records have weights, and every synthetic row stands for {step:.6g} people of the population: counts shown here "
+            "are of people"
+        )
+    return (
+        f"Households have weights, and every synthetic one, with everybody in it, stands for {step:.6g} households of the "
+        "population: counts shown here are of households, and of persons, of the population"
+    )
+
+
 def _added(found: float, half: float, domain: Domain) -> float:
     return float(rounding_variance(np.array([found]), np.array([half]), domain.all_cells, domain)[0])
 
@@ -113,7 +127,9 @@ def _total(total: Total, step: float, domain: Domain) -> Total:
 
 
 def _counted(shown: Shown, column: str, step: float, domain: Domain) -> Shown:
-    """The categories of an attribute, of what follows from one, or the places of a level."""
+    """The categories of an attribute, of what follows from one, or the places of a level; of linked tables members' too."""
+    if domain.tables is not None and column not in with_derived(domain).names:
+        domain = domain.counted
     added = rounding_variance(shown.estimate, shown.half, _within_column(column, domain), domain)
     return replace(
         shown,

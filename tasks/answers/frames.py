@@ -12,12 +12,12 @@ import pandas as pd
 from schemas.counted import counted
 from schemas.errors import SpecError
 from steps_engine.answers.fit import Fit
-from steps_engine.answers.table import PEOPLE, Quantity, Table
+from steps_engine.answers.table import OF_IT, Quantity, Table
 from tasks.publishing.verdict import TRUST, trust
 
 MOST_CELLS, MOST_AT_ALL = 1_000, 2_000_000  # of a table that people look at, and of one that is worth making
 INTERVALS = "95% intervals are about what the records hold: the noise alone, not the chance of who is among them."
-WEIGHTED = "Records have weights: counts are of people in the population; intervals hold what rounding weights to rows adds."
+WEIGHTED = "Records have weights: counts are of the population; intervals hold what rounding weights to rows adds."
 FROM_SETS = "Not from the noisy counts but from the synthetic sets"
 
 
@@ -89,7 +89,7 @@ def table_answer(
     if table.source == "sets":
         warnings.append(f"{FROM_SETS}: {table.why}. What they say beyond what was measured is what their model supposes.")
     notes = [INTERVALS] if table.source == "measured" else []
-    notes += [WEIGHTED] if table.of == PEOPLE else []
+    notes += [WEIGHTED] if table.of.endswith(OF_IT) else []
     if (table.counts.value < 0).any():
         notes.append("Estimates are unbiased, so that noise takes some of them below 0.")
     if table.grouped:

@@ -77,7 +77,8 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
         )
     if plan.weight is not None:
         people = float(plan.weight.step) * published
-        each = f"{people / rows:.6g} people of the population" if not conditional else "equally many people of the population"
+        who = "people" if plan.at_most is None else "households"
+        each = f"{people / rows:.6g} {who} of the population" if not conditional else f"equally many {who} of the population"
         found.append(f"They have no column of weights: every row stands for {each}.")
     if (factor := float(plan.inflation) * rows / published) > 1 and plan.inflation != 1:
         most = "up to" if plan.inflates_at_most else "by the survey's design effect about"

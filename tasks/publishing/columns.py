@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from schemas.spec.attributes import Attribute
 from schemas.spec.derived import Following
 from schemas.spec.domain import Domain
-from steps_engine.answers.table import what_of
+from steps_engine.answers.table import weighted_of, what_of
 from steps_engine.methods.views import Margin, View
 from tasks.publishing.said import value_words
 from tasks.publishing.verdict import trust
@@ -73,14 +73,14 @@ def columns_of(domain: Domain, view: View) -> tuple[Column, ...]:
     margins, of = _margins(view), what_of(domain)
     own = (column_of(attribute, margins.get(attribute.name), of) for attribute in domain.attributes)
     derived = (derived_column(each, margins.get(each.derived.name), of) for each in domain.followings)
-    return (*own, *derived, *_weight_columns(domain))
+    return (*own, *derived, *weight_columns(domain))
 
 
 def person_columns(domain: Domain, view: View) -> tuple[Column, ...]:
     """Those of persons in linked tables: the reference person is counted in the household's row."""
     if domain.tables is None:
         return ()
-    margins, of = _margins(view), "members other than the reference person"
+    margins, of = _margins(view), "members other than the reference person" + weighted_of(domain)
     person = domain.tables.person
     own = zip(person.attributes, domain.own.attributes, strict=True)
     columns = (column_of(each.as_published(), margins.get(each.name), of, counted.labels) for each, counted in own)
@@ -148,12 +148,12 @@ class _WeightWords:
     why: None = None
 
 
-def _weight_columns(domain: Domain) -> tuple[Column, ...]:
-    """The column that says for how many people of the population a row stands."""
+def weight_columns(domain: Domain) -> tuple[Column, ...]:
+    """The column that says for how many people of the population a row stands; of linked tables, households or persons."""
     if domain.weighing is None:
         return ()
-    step = _plain(float(domain.weighing.step))
-    words = _WeightWords("Weight", "For how many people of the population the row stands; the same in every row.")
+    step, of = _plain(float(domain.weighing.step)), "people" if domain.tables is None else "households, or persons,"
+    words = _WeightWords("Weight", f"For how many {of} of the population the row stands; the same in every row.")
     said: dict[str, Any] = {"kind": "weight", "words": words, "labels": (), "bounds": (step, step), "may_be_missing": False}
     return tuple(Column(name=name, categories=(Category(None, f"{step}", ""),), **said) for name in domain.published_weight)
 

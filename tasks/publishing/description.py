@@ -146,6 +146,11 @@ class Description:
         if self.plan.weight is None:
             return ""
         step = f"{float(self.plan.weight.step):.6g}"
+        if self.domain.tables is not None:
+            return (
+                f" Households have survey weights: counts are of the population, and every row stands for {step} households of "
+                f"it, every person for {step} persons; tables in Parquet count such rows."
+            )
         return (
             f" Records have survey weights: counts are of the population, and every row stands for {step} people of it; tables "
             f"in Parquet count such rows."

@@ -26,13 +26,16 @@ from schemas.spec.linked import HouseholdTable, PersonTable, Tables
 from schemas.tables import HOUSEHOLD, PERSON, code_type
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.counting import Counts, no_codes
+from steps_engine.domain.encoding import PUBLIC_KEY
 from steps_engine.domain.linked import joined
 from steps_engine.domain.rules import breaking
-from tasks.reading.encoding_sql import category_types, coded_rows, keyed_rows
+from tasks.reading.encoding_sql import coded_rows, counted_rows, keyed_rows
 from tasks.reading.locked_down import literal, memory_for
+from tasks.reading.persons_sql import KEY, prepare
 from tasks.reading.profile import EXAMPLES, Finding, short
 from tasks.reading.sources import ReadingFailed, Source, connect, open_source, query, query_in_blocks, short_lived
 from tasks.reading.values_sql import as_text
+from tasks.reading.weights_sql import WHOLE, number, rounded_households
 from tasks.stores.files import disk_faults
 
 UNFIT = "the records do not fit the domain although they were validated: they have changed since. Run the release again."
@@ -51,15 +54,17 @@ class Link:
     breaks: str
 
 
-def count_linked(sources: Sources, domain: Domain, scratch: Path) -> Counts:
-    """Household rows and members' rows, within all bounds; DuckDB spills into `scratch`, which must be confidential."""
-    return Counts.from_table(domain, pa.concat_tables(counted_linked(sources, domain, scratch)))
+def count_linked(sources: Sources, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Counts:
+    """Household rows and members' rows, or units of their households' weights, within all bounds; `key` draws the lots by which
+    weights are rounded. DuckDB spills into `scratch`, which must be confidential.
+    """
+    return Counts.from_table(domain, pa.concat_tables(counted_linked(sources, domain, scratch, key)))
 
 
-def counted_linked(sources: Sources, domain: Domain, scratch: Path) -> Iterator[pa.Table]:
+def counted_linked(sources: Sources, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Iterator[pa.Table]:
     """The same as a table, block by block: however many cells there are, DuckDB's bound and one block are held."""
     try:
-        with coded(sources, domain, scratch) as connection:
+        with coded(sources, domain, scratch, key) as connection:
             for households, members in counts_of(connection, domain):
                 if any(rule_breaks([(households, members)], domain)):
                     raise DataInvalid(UNFIT)
@@ -71,8 +76,8 @@ def counted_linked(sources: Sources, domain: Domain, scratch: Path) -> Iterator[
 
 
 def counts_of(connection: duckdb.DuckDBPyConnection, domain: Domain) -> Iterator[tuple[Counts, Counts]]:
-    """Distinct rows of codes with their number, of households and of other members: in the order of their codes, block by
-    block, and at least one.
+    """Distinct rows of codes with their number, or that of units, of households and of other members: in the order of their
+    codes, block by block, and at least one.
     """
     assert domain.tables is not None
     query(connection, f"CREATE TEMP TABLE homes AS {_homes(domain.tables)}")  # whole, whatever is asked of it later
@@ -103,9 +108,10 @@ def _cells(domain: Domain) -> str:
     everything = ", ".join(f"k{j}" for j in places)
     nobody = ", ".join(f"{sizes[j]} AS k{j}" for j in places[first:])
     narrow = ", ".join(f"k{j}::{_NARROW[code_type(sizes[j])]} AS k{j}" for j in places)
-    households = f"SELECT {own}, {nobody}, count(*) AS n, true AS alone FROM ({household_rows(domain)}) GROUP BY {own}"
-    members = f"SELECT {everything}, count(*) AS n, false AS alone FROM ({member_rows(domain)}) GROUP BY {everything}"
-    return f"SELECT {narrow}, n, alone FROM ({households} UNION ALL {members}) ORDER BY {everything}"
+    n = f"{number(domain, WHOLE)}::BIGINT AS n"
+    households = f"SELECT {own}, {nobody}, {n}, true AS alone FROM ({household_rows(domain)}) GROUP BY {own}"
+    members = f"SELECT {everything}, {n}, false AS alone FROM ({member_rows(domain)}) GROUP BY {everything}"
+    return f"SELECT {narrow}, n, alone FROM ({households} UNION ALL {members}) WHERE n > 0 ORDER BY {everything}"
 
 
 def rule_breaks(counts: Iterable[tuple[Counts, Counts]], domain: Domain) -> list[int]:
@@ -123,8 +129,11 @@ def _breaks(households: Counts, members: Counts, domain: Domain) -> Iterator[int
 
 
 @contextmanager
-def coded(sources: Sources, domain: Domain, scratch: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection with both tables as codes: `households` (household, h0, h1, …) and `persons` (household, person, p0, …)."""
+def coded(sources: Sources, domain: Domain, scratch: Path, key: bytes = PUBLIC_KEY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with both tables as codes: `households` (household, h0, h1, …) and `persons` (household, person, p0, …).
+
+    With weights each household has its whole units too.
+    """
     assert domain.tables is not None
     household, person = domain.tables.household, domain.tables.person
     with short_lived(scratch, "parts") as folder:
@@ -132,7 +141,7 @@ def coded(sources: Sources, domain: Domain, scratch: Path) -> Iterator[duckdb.Du
         both: tuple[HouseholdTable | PersonTable, ...] = (household, person)
         for path, table, letter in zip(sources, both, "hp", strict=True):
             files.append(folder / f"{letter}.parquet")
-            _write(open_table(path, table, domain), table, domain.of_table(table), letter, files[-1], scratch)
+            _write(open_table(path, table, domain), table, domain.of_table(table), files[-1], key)
         with connect(Source(tuple(map(str, files)), "parquet", ()), scratch, memory_for(domain.counted)) as connection:
             for name, file in zip(("households", "persons"), files, strict=True):
                 query(connection, f"CREATE TEMP VIEW {name} AS SELECT * FROM read_parquet({literal(str(file))})")
@@ -150,16 +159,21 @@ def open_table(path: str | DatabaseSource, table: HouseholdTable | PersonTable, 
     return source
 
 
-def _write(source: Source, table: HouseholdTable | PersonTable, domain: Domain, letter: str, file: Path, scratch: Path) -> None:
-    """Codes and keys of one table, keys as texts: tables of different formats are compared, and 1 is 1.0 there."""
-    codes = ", ".join(f"k{j} AS {letter}{j}" for j in range(len(domain.names)))
-    keys = f"{_key(str(domain.unit.column), source)} AS household"
+def _write(source: Source, table: HouseholdTable | PersonTable, domain: Domain, file: Path, key: bytes) -> None:
+    """Codes and keys of one table, keys as texts: tables of different formats are compared, and 1 is 1.0 there.
+
+    A household's weight becomes whole units here, once for itself and everybody in it; one out of bounds ends the query.
+    """
+    home, letter = _key(str(domain.unit.column), source), file.name[0]
+    columns = [f"{home} AS household", *(f"k{j} AS {letter}{j}" for j in range(len(domain.names)))]
     if isinstance(table, PersonTable) and table.key:
-        keys += f", {_key(table.key, source)} AS person"
-    with connect(source, scratch) as connection:
-        for statement in category_types(domain):
-            query(connection, statement)
-        sql = f"SELECT {keys}, {codes} FROM {coded_rows(keyed_rows(source, domain), source, domain)}"
+        columns.append(f"{_key(table.key, source)} AS person")
+    if domain.weight is not None:
+        columns.append(rounded_households(home, KEY))
+    rows = counted_rows(source, domain) if domain.weight is not None else keyed_rows(source, domain)
+    with connect(source, file.parent) as connection:
+        prepare(connection, domain, key)
+        sql = f"SELECT {', '.join(columns)} FROM {coded_rows(rows, source, domain)}"
         schema = query(connection, f"{sql} LIMIT 0").schema
         with disk_faults(file), pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for block in query_in_blocks(connection, sql, BLOCK):
@@ -208,7 +222,7 @@ def household_rows(domain: Domain) -> str:
     own = [f"h{j}" for j in range(len(domain.tables.household.names))]
     numbers = ["n - 1", *(f"kind{i}" for i in range(len(person.listed_kinds) - 1))]
     theirs = [f"p{j}" for j in range(len(person.names)) if j != reference]
-    columns = ", ".join(f"{each} AS k{j}" for j, each in enumerate((*own, *numbers, *theirs)))
+    columns = ", ".join([*(f"{each} AS k{j}" for j, each in enumerate((*own, *numbers, *theirs))), *_units(domain)])
     return f"SELECT {columns} FROM homes JOIN persons USING (household) WHERE {_is_reference(person)}"
 
 
@@ -220,8 +234,13 @@ def member_rows(domain: Domain) -> str:
     names = [f"k{j}" for j in range(len(domain.names))]
     homes = household_rows(domain).replace("SELECT ", "SELECT household, ", 1)
     own = [f"p{j} - (p{j} > {code})::INTEGER" if j == place else f"p{j}" for j in range(len(person.names))]
-    columns = ", ".join([*names, *(f"{each} AS k{len(names) + j}" for j, each in enumerate(own))])
+    columns = ", ".join([*names, *(f"{each} AS k{len(names) + j}" for j, each in enumerate(own)), *_units(domain)])
     return f"SELECT {columns} FROM ({homes}) JOIN persons USING (household) WHERE NOT ({_is_reference(person)})"
+
+
+def _units(domain: Domain) -> tuple[str, ...]:
+    """Of a household, and of everybody in it, where households have weights."""
+    return (WHOLE,) if domain.weight else ()
 
 
 def _homes(tables: Tables) -> str:

@@ -25,7 +25,7 @@ from tasks.reading.encoding_sql import (
 from tasks.reading.sources import Source, query
 from tasks.reading.weights_sql import UNITS, number, rounded
 
-_KEY = "key_of_lots"
+KEY = "key_of_lots"
 _REFUSED = "error('a record belongs to nobody, or somebody has another number of records than the domain says')"
 
 
@@ -33,7 +33,7 @@ def prepare(connection: duckdb.DuckDBPyConnection, domain: Domain, key: bytes) -
     """Teaches DuckDB the categories, and the key of the lots as a variable: no text of a query holds it."""
     for statement in category_types(domain):
         query(connection, statement)
-    query(connection, f"SET VARIABLE {_KEY} = ?", [key.hex()])
+    query(connection, f"SET VARIABLE {KEY} = ?", [key.hex()])
 
 
 def bounded_cells(source: Source, domain: Domain) -> str:
@@ -52,7 +52,7 @@ def bounded_cells(source: Source, domain: Domain) -> str:
 
 def whole_units(cells: str, domain: Domain) -> str:
     """The cells as they are counted: of weights, each rounded by a lot of its own."""
-    return rounded(cells, word_names(domain), unpacked(domain), domain, _KEY)
+    return rounded(cells, word_names(domain), unpacked(domain), domain, KEY)
 
 
 def _distinct_within_bound(source: Source, domain: Domain) -> str:
@@ -80,7 +80,7 @@ def kept_rows(source: Source, domain: Domain, wanted: str, among_equal: Sequence
     rows = f"(SELECT *, {packed(domain)} FROM {coded_rows(counted_rows(source, domain), source, domain)})"
     occurrence = f"row_number() OVER (PARTITION BY {person}, {cell}{order})"
     numbered = f"(SELECT *, {occurrence} AS occurrence, count(*) OVER (PARTITION BY {person}) AS records FROM {rows})"
-    text = f"concat_ws('|', getvariable('{_KEY}'), {', '.join(unpacked(domain))}, occurrence, {person})"
+    text = f"concat_ws('|', getvariable('{KEY}'), {', '.join(unpacked(domain))}, occurrence, {person})"
     lot = f"CASE WHEN records > {bound} THEN sha256({text}) END"  # whoever keeps the bound keeps all records: no lots
     turn = f"row_number() OVER (PARTITION BY {person} ORDER BY lot)"
     kept = f"CASE WHEN {person} IS NULL THEN {_REFUSED} ELSE {turn} <= {bound} END"

@@ -13,6 +13,7 @@ from tasks.reading.values_sql import Column, double
 
 _REFUSED = "error('a record has no weight, or one that is not within the bounds of the domain')"
 UNITS = "units"  # of a record, in millionths
+WHOLE = "whole"  # of a household, rounded
 
 
 def weight_column(source: Source, domain: Domain) -> Column:
@@ -31,16 +32,26 @@ def weighed_rows(judged: str, domain: Domain) -> str:
     return f"(SELECT *, CASE WHEN p{j} = 0 THEN {units} ELSE {_REFUSED} END AS {UNITS} FROM {judged})"
 
 
-def number(domain: Domain) -> str:
+def number(domain: Domain, of: str = UNITS) -> str:
     """What is counted of a group of records."""
-    return f"sum({UNITS})" if domain.weight else "count(*)"
+    return f"sum({of})" if domain.weight else "count(*)"
 
 
 def rounded(cells: str, words: str, codes: list[str], domain: Domain, key: str) -> str:
     """Cells with whole units: the floor of units + u, where u is uniform in [0, 1) by a keyed hash of the cell alone."""
     if domain.weight is None:
         return cells
-    text = f"concat_ws('|', 'weight', getvariable('{key}'), {', '.join(codes)})"
-    lot = f"('0x' || substr(sha256({text}), 1, 15))::BIGINT % {MILLIONTHS}"
-    whole = f"SELECT {words}, ((n::HUGEINT + {lot}) // {MILLIONTHS})::BIGINT AS n FROM ({cells})"
+    whole = f"SELECT {words}, {_whole('n', ['weight', key], codes)} AS n FROM ({cells})"
     return f"SELECT * FROM ({whole}) WHERE n > 0"
+
+
+def rounded_households(household: str, key: str) -> str:
+    """Whole units of each household, for itself and everybody in it: u is a keyed hash of what tells it apart alone."""
+    return f"{_whole(UNITS, ['household', key], [household])} AS {WHOLE}"
+
+
+def _whole(millionths: str, kept: list[str], told: list[str]) -> str:
+    """`kept`: what the lot is for, and the name of the variable that holds its key."""
+    text = f"concat_ws('|', '{kept[0]}', getvariable('{kept[1]}'), {', '.join(told)})"
+    lot = f"('0x' || substr(sha256({text}), 1, 15))::BIGINT % {MILLIONTHS}"
+    return f"(({millionths}::HUGEINT + {lot}) // {MILLIONTHS})::BIGINT"

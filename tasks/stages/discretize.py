@@ -26,10 +26,10 @@ from tasks.stores.keys import secret_key
 
 def discretize(home: Home, release: Release) -> CellsReference:
     """Count the records' cells and keep them, confidential, until the release is evaluated."""
-    scratch = private_folder(home.confidential / release.name)
+    scratch, key = private_folder(home.confidential / release.name), secret_key(home, "excess")
     if release.domain.tables is not None:
-        return _keep(home, release, counted_linked(release.sources, release.domain, scratch))
-    return _keep(home, release, counted(release.source, release.domain, scratch, secret_key(home, "excess")))
+        return _keep(home, release, counted_linked(release.sources, release.domain, scratch, key))
+    return _keep(home, release, counted(release.source, release.domain, scratch, key))
 
 
 def discretize_parts(home: Home, release: Release, parts: Sequence[str]) -> CellsReference:

@@ -162,7 +162,8 @@ def _linked(release: Release, folder: Path) -> tuple[Profile, list[Outcome]]:
         rows = broken(connection, domain)
         outcomes += [_between(each.column, each.words, rows[each.name]) for each in links(domain)]
         if not any(each.rows for each in rows.values()):
-            found, flat = rule_breaks(counts_of(connection, domain), domain), domain.counted
+            each_once = domain.model_copy(update={"weight": None})  # households, and not what they stand for
+            found, flat = rule_breaks(counts_of(connection, each_once), domain), domain.counted
             for number, (rule, breaking) in enumerate(zip(flat.rules, found, strict=False), 1):
                 words = f"within a household: {rule.words}"
                 outcomes.append(_between(of_rule(flat, number), words, Finding(breaking)))

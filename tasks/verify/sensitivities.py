@@ -63,12 +63,14 @@ def least_sensitivity(draw: Draw, plan: Plan) -> int:
 
 
 def _rows_in(draw: Draw, plan: Plan) -> int:
-    """Rows of one unit that a draw counts: of linked tables one of a household, and one of every member but one."""
+    """Rows of one unit that a draw counts, or units of its weight: of linked tables one of a household, and one of every member
+    but one.
+    """
     if draw.rows_of is None:
         return plan.rows_per_person * units_of_row(plan)
     if draw.rows_of != "person" or plan.at_most is None or plan.at_most < 2:
         raise NotKnown(f"it counts rows of {draw.rows_of!r}, of which the plan does not say how many a {plan.unit} has")
-    return plan.at_most - 1
+    return (plan.at_most - 1) * units_of_row(plan)  # everybody in a household counts as its units
 
 
 def _election(utility: str, what: str) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from schemas.errors import SpecError
-from schemas.spec.domain import load_domain
+from schemas.spec.domain import Domain, load_domain
 from steps_engine.studies.homes import dataset
 from tasks.specs import load_release
 
@@ -42,12 +43,50 @@ def test_the_column_of_weights_is_no_level_of_places(placed: Path, level: str):
         load_domain(placed / "dataset.yaml")
 
 
-def test_linked_tables_have_no_weights(tmp_path: Path):
-    plain = dataset(4000)
-    (tmp_path / "dataset.yaml").write_text(plain)
-    assert load_domain(tmp_path / "dataset.yaml").weight is None
-    (tmp_path / "dataset.yaml").write_text(plain.replace("tables:", WEIGHT + "tables:", 1))
-    with pytest.raises(SpecError, match=r"weight.*linked tables cannot be weighted yet; leave one of both out"):
+IN_TABLE = "    weight: {column: w, bounds: [1, 12], total: 40000}\n"
+
+
+def linked(folder: Path, weight: str = IN_TABLE, more: str = "") -> Domain:
+    plain = dataset(8000).replace("tables:", more + "tables:", 1)
+    (folder / "dataset.yaml").write_text(plain.replace("    key: hid\n", "    key: hid\n" + weight, 1))
+    return load_domain(folder / "dataset.yaml")
+
+
+def test_the_weight_of_linked_tables_is_one_of_households_that_their_persons_inherit(tmp_path: Path):
+    of = linked(tmp_path)
+    assert of.weighing.step == Fraction(12, 5) and of.units_per_person == 5  # mean 5, half of it 2.5
+    assert of.counted.weighing.step == of.weighing.step and of.counted.units_per_person == 7 * 5
+    assert of.expected_units == round(40_000 / 2.4) and of.counted.expected_units == round(60_000 / 2.4)
+    tables = of.tables
+    assert of.of_table(tables.household).own_columns == ("hid", "w") and of.of_table(tables.person).own_columns == ("hid",)
+    assert "weight" not in of.model_dump() and of.model_dump()["tables"]["household"]["weight"]["column"] == "w"
+    assert linked(tmp_path, "").weight is None and "weight" not in linked(tmp_path, "").model_dump()["tables"]["household"]
+
+
+REFUSED_IN_TABLES = {
+    "column: tenure": "tables.household.weight.column: 'tenure' stands twice",
+    "column: age": "'age' stands twice: weights are no attribute, nothing derived, in neither table, and no key",
+    "column: N_Child": "'N_Child' stands twice",
+    "column: hid": "'hid' stands twice",
+    "column: Person": "'Person' is what a key of the published tables is called; rename",
+    "column: w, step: 0.0095": "tables.household.weight.step: 0.0095 would count a record of weight 12 as 1,264 units, and 8 of",
+    "column: w, step: 13": "tables.household.weight.step: 13 does not fit the bounds",
+}
+
+
+@pytest.mark.parametrize("said", REFUSED_IN_TABLES)
+def test_a_weight_of_households_that_does_not_fit_is_refused_with_its_line(tmp_path: Path, said: str):
+    with pytest.raises(SpecError) as caught:
+        linked(tmp_path, IN_TABLE.replace("column: w", said))
+    assert REFUSED_IN_TABLES[said] in str(caught.value) and "dataset.yaml, line 7" in str(caught.value)
+
+
+def test_a_weight_beside_linked_tables_is_refused_and_so_is_one_of_persons(tmp_path: Path):
+    with pytest.raises(SpecError, match=r"line 4: weight: with tables, the weight is one of households: write it in tables"):
+        linked(tmp_path, "", WEIGHT)
+    text = (tmp_path / "dataset.yaml").read_text().replace(WEIGHT, "").replace("    key: pid\n", "    key: pid\n" + IN_TABLE)
+    (tmp_path / "dataset.yaml").write_text(text)
+    with pytest.raises(SpecError, match='unknown key "weight"'):
         load_domain(tmp_path / "dataset.yaml")
 
 
@@ -58,3 +97,14 @@ def test_an_exact_number_of_rows_is_refused_where_they_have_weights(placed: Path
     (placed / "release.yaml").write_text(RELEASE.replace("{epsilon: 1.0}", privacy))
     with pytest.raises(SpecError, match="total: estimated"):
         load_release(placed / "release.yaml")
+
+
+@pytest.mark.parametrize(
+    "privacy", ["{epsilon: 1.0, total: invariant}", "{epsilon: 1.0, neighbours: substitute, total: public}"]
+)
+def test_nor_is_the_number_of_households_known_where_they_have_weights(tmp_path: Path, privacy: str):
+    linked(tmp_path)
+    source = "source: {household: h.csv, person: p.csv}\n"
+    (tmp_path / "release.yaml").write_text(f"name: r\ndataset: dataset.yaml\n{source}privacy: {privacy}\n")
+    with pytest.raises(SpecError, match="with weights in the dataset"):
+        load_release(tmp_path / "release.yaml")

@@ -43,13 +43,13 @@ def outline(release: Release, allowance: Allowance) -> Outline:
     if domain.tables is None or not isinstance(method, HouseholdsSpec):
         raise SpecError("decomposition: households releases linked tables; give the dataset tables.")
     must_have_members(domain)
-    members = domain.tables.person.members
+    units = domain.tables.person.members * domain.units_per_person
     share = method.share if method.share is not None else planned_share(domain, allowance)
     first = Fraction(int(share * allowance.total * UNIT), UNIT)  # whole billionths, as every cost is written
     if not 0 < first < allowance.total:
         raise SpecError("the budget is too small to be divided between households and members. Raise it.")
     household = replace(allowance, total=first)
-    person = replace(allowance, total=allowance.total - first, rows=members)
+    person = replace(allowance, total=allowance.total - first, rows=units)
     of_household = (outline_places if domain.geographies else outline_pairs)(_asked(release, domain, method, ()), household)
     members_of = _asked(release, measured_members(domain), method, within_household(domain))
     of_person = outline_pairs(members_of, person, own_places(domain))
@@ -129,7 +129,7 @@ def within_household(domain: Domain) -> tuple[tuple[str, ...], ...]:
         if name not in (person.reference_name, person.kinds):
             table = (REFERENCE + name, *dict.fromkeys((*kind, name)))
             cells = math.prod(flat.sizes[flat.index(each)] for each in table)
-            if cells * ROWS_PER_CELL <= (flat.expected_units or ASSUMED_ROWS):
+            if cells * ROWS_PER_CELL <= (flat.expected_rows or ASSUMED_ROWS):
                 found.append(table)
     return tuple(found)
 

@@ -13,6 +13,7 @@ from steps_engine.methods.pairs import view as pairs
 from steps_engine.methods.places import view as places
 from steps_engine.methods.protocol import Tables
 from steps_engine.methods.views import Sketch, View
+from steps_engine.methods.weighted import in_people
 
 VIEWS = {"pairs": pairs.view, "places": places.view}
 
@@ -32,8 +33,9 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     members = {stage: Members(domain, rows[stage], tables[f"{PERSON}-{i}"]) for i, stage in enumerate(rows, 1)}
     first = VIEWS[household.done_by](domain, household.plan, household.of(tables) | rows)
     second = pairs.view(person.domain, person.plan, person.of(tables) | members)
-    told = f"{second.total.estimate:,.0f} ± {second.total.half:,.0f}"
-    made = ", ".join(f"{number:,}" for number in second.total.rows)
+    total, step = in_people(second, person.domain).total, person.domain.weighing.step if person.domain.weighing else 1
+    told = f"{total.estimate:,.0f} ± {total.half:,.0f}"
+    made = ", ".join(f"{float(step * number):,.0f}" for number in total.rows)
     return replace(
         first,
         margins=(*first.margins, *second.margins[len(domain.sizes) :]),

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemas.spec.linked import HouseholdTable, PersonTable
 from schemas.tables import HOUSEHOLD, PERSON
-from tasks.publishing.columns import Column, column_of, derived_column
+from tasks.publishing.columns import Column, column_of, derived_column, weight_columns
 from tasks.publishing.description import MEDIA, Description, File, stem_of
 from tasks.publishing.descriptions import DescribingFile
 from tasks.publishing.formats.csv import harmless
@@ -89,6 +89,7 @@ def _linked(said: Description, file: File) -> dict[str, Any]:
     keys = [HOUSEHOLD] if kind == HOUSEHOLD else [HOUSEHOLD, PERSON]
     columns = [column_of(attribute.as_published()) for attribute in own.attributes]
     columns += [derived_column(following) for following in said.domain.of_table(own).followings]
+    columns += weight_columns(said.domain)
     fields = [{"name": key, "type": "integer", "constraints": {"required": True, "minimum": 1}} for key in keys]
     fields += [_field(column, of_text) for column in columns]
     schema: dict[str, Any] = {"fields": fields, "missingValues": [""] if of_text else ["", "nan"], "primaryKey": keys}

@@ -17,6 +17,7 @@ from schemas.spec.weights import Weight
 from steps_engine.methods.planning import make_plan
 from tasks.verify.accounts import plan_problems
 from tests.steps_engine.methods.households import small
+from tests.steps_engine.methods.households.surveyed import surveyed
 from tests.tasks.publishing.making import POLL, a_release
 
 Json = dict[str, Any]
@@ -43,6 +44,8 @@ WEIGHT = Weight.model_validate({"column": "w", "bounds": (Decimal("0.5"), Decima
 def release_of(kind: str, measure: str) -> Release:
     if kind == "households":
         asked = small.release(small.domain())
+    elif kind == "weighted households":
+        asked = small.release(surveyed())
     elif kind in ("places", "weighted places"):
         domain = PLACES.model_copy(update={"weight": WEIGHT}) if kind == "weighted places" else PLACES
         asked = a_release(domain, {"decomposition": "places"})
@@ -81,7 +84,7 @@ def lied(plan: Plan) -> Plan:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("kind", ["pairs", "weights", "places", "weighted places", "households"])
+@pytest.mark.parametrize("kind", ["pairs", "weights", "places", "weighted places", "households", "weighted households"])
 def test_tables_that_are_layers_of_one_tree_are_found(kind, measure):
     plan = make_plan(release_of(kind, measure))
     assert not list(plan_problems(plan, None))
