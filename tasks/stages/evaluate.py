@@ -85,12 +85,17 @@ def _compared_in(
 
 
 def rows_are(whole: Domain, flat: Domain) -> str:
-    """What a row of the original is: with weights no record, of linked tables a household or another member of one."""
-    if whole.weighing is not None:
-        return f"rows that original records stand for, one for {float(whole.weighing.step):.6g} people"
-    if whole.tables is None:
-        return "original records"
-    return "original households" if flat is whole else "original members of households beside the reference person"
+    """What a row of the original is: a record, of linked tables a household or another member of one; with weights what these
+    stand for.
+    """
+    records, of = "original records", "people"
+    if whole.tables is not None and flat is whole:
+        records, of = "original households", "households"
+    elif whole.tables is not None:
+        records = "original members of households beside the reference person"
+    if whole.weighing is None:
+        return records
+    return f"rows that {records} stand for, one for {float(whole.weighing.step):.6g} {of}"
 
 
 def some_original(counts: Counts, domain: Domain, rows: int) -> Coded:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,7 @@ def test_a_weighted_survey_of_households_is_released_verified_and_asked(place: P
     must_tell_of_the_population(place, folder)
     must_be_explained(folder)
     must_agree(folder)
+    must_be_evaluated_with_weights(place, home)
     sampled = steps("sample", folder, "--rows", "50", "--out", place / "more")
     assert sampled.code == 0 and "households of the population" in " ".join(sampled.out.split())
     assert "w" not in pq.read_schema(place / "more" / "person-1.parquet").names
@@ -93,6 +95,23 @@ def must_tell_of_the_population(place: Path, folder: Path) -> None:
     assert (found - truth).abs().sum() < 0.2 * truth.sum()
     assert bundle.frames[0]["w"].sum() == pytest.approx(household["w"].sum(), rel=0.1)
     assert bundle.persons[0]["w"].sum() == pytest.approx(person["w"].sum(), rel=0.15)
+
+
+def must_be_evaluated_with_weights(place: Path, home: Home) -> None:
+    """The original has a row for every ten households, or persons, that records stand for: not one for every record."""
+    household, person = truths(place)
+    others = person["w"].sum() - household["w"].sum()
+    for name, of, total in (
+        ("evaluation", "original households stand for, one for 10 households", household["w"].sum()),
+        (
+            "evaluation-members",
+            "original members of households beside the reference person stand for, one for 10 people",
+            others,
+        ),
+    ):
+        page = " ".join((home.confidential / "survey" / f"{name}.html").read_text(encoding="utf-8").split())
+        said = re.search(rf"([\d,]+) rows that {of}; 2 synthetic sets", page)
+        assert said and int(said[1].replace(",", "")) == pytest.approx(total / 10, rel=0.03)
 
 
 def must_be_explained(folder: Path) -> None:
