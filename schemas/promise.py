@@ -87,7 +87,7 @@ def _others(plan: Plan) -> str:
 
 
 WEIGHTS = (
-    "that other people's weights are as they are: where weights were adjusted to all records together, leaving a {unit} out "
+    "that other {whose} weights are as they are: where weights were adjusted to all records together, leaving a {unit} out "
     "would have made them others"
 )
 
@@ -105,6 +105,7 @@ def factor(epsilon: str) -> str:
 
 def unprotected_by(plan: Plan) -> tuple[str, ...]:
     told = f"whether that {plan.unit} is in the data" + ("" if plan.rows_per_person == 1 else ", and with how many rows")
+    whose = "people's" if plan.at_most is None else "households'"
     who = f"whoever knows everybody but one {plan.unit} learns from it {told}"
     total = {
         "estimated": (),
@@ -113,7 +114,7 @@ def unprotected_by(plan: Plan) -> tuple[str, ...]:
     }[plan.total]
     return (
         *total,
-        *((WEIGHTS.format(unit=plan.unit),) if plan.weight else ()),
+        *((WEIGHTS.format(unit=plan.unit, whose=whose),) if plan.weight else ()),
         "the domain: attributes, categories, bounds, bins and rules, none of which come from the records",
         "the plan, and that and when this release was made",
         "that the records passed validation against the domain",

@@ -56,7 +56,7 @@ def must_weigh(domain: Domain) -> None:
         assert domain.weighing is None or domain.weighing.units_per_row
     elif domain.weight is not None:
         try:
-            domain.weight.weighing(domain.expected_rows, domain.tables.person.at_most)
+            domain.weight.weighing(domain.expected_rows, domain.tables.person.at_most, by_household=True)
         except PydanticCustomError as error:
             path, text = (error.context or {})["path"], (error.context or {})["text"]
             raise problem_at(("tables", "household", *path), text) from None

@@ -36,7 +36,8 @@ def must_be_free(tables: Tables, flat: Sequence[str]) -> None:
             raise problem_at(("person", "attributes"), f"{name!r} {TWICE}")
         first[alike(name)] = name
     weight = tables.household.weight
-    if weight is not None and alike(weight.column) in (*first, alike(tables.household.key)):
+    keys = (tables.household.key, tables.person.column, tables.person.key or "")
+    if weight is not None and alike(weight.column) in (*first, *map(alike, keys)):
         text = f"{weight.column!r} stands twice: weights are no attribute, nothing derived, in neither table, and no key"
         raise problem_at(("household", "weight", "column"), f"{text}; leave one of both out")
 

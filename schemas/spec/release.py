@@ -199,7 +199,7 @@ class Release(Strict):
         if self.domain.weight is not None and self.spec.privacy.total != "estimated":
             raise KeyRefused(
                 f'release "{self.name}": total: {self.spec.privacy.total} with weights in the dataset; their sum differs '
-                "between data sets that differ in one person. Write total: estimated.",
+                f"between data sets that differ in one {self.domain.unit.who}. Write total: estimated.",
                 *("privacy", "total"),
             )
         return self

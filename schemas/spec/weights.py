@@ -51,7 +51,7 @@ class Weight(Strict):
     def _bounds_bound(self) -> Self:
         low, high = self.bounds
         if low < 0:
-            raise problem_at(("bounds",), f"the lowest weight is {low:.12g}; a record stands for 0 people or more")
+            raise problem_at(("bounds",), f"the lowest weight is {low:.12g}; no weight is below 0")
         if not low < high <= LARGEST_WEIGHT:
             raise problem_at(
                 ("bounds",),
@@ -77,14 +77,15 @@ class Weight(Strict):
         """How the column is read: as an attribute of numbers within the bounds, never missing."""
         return Numeric.model_construct(name=self.column, kind="numeric", bounds=self.bounds, bins=1, outside="forbid")
 
-    def weighing(self, expected_rows: int | None, rows_per_person: int) -> Weighing:
-        """What follows, or why nothing does."""
+    def weighing(self, expected_rows: int | None, rows_per_person: int, by_household: bool = False) -> Weighing:
+        """What follows, or why nothing does. Of households `rows_per_person` are all persons of one."""
         low, high = map(exactly, self.bounds)
         mean = Fraction(self.total, expected_rows) if expected_rows else None
+        who = "households" if by_household else "people"
         if mean is not None and not low <= mean <= high:
             raise problem_at(
                 ("weight", "total"),
-                f"{self.total:,} people over expected_rows: {expected_rows:,} make a mean weight of {float(mean):.6g}, outside "
+                f"{self.total:,} {who} over expected_rows: {expected_rows:,} make a mean weight of {float(mean):.6g}, outside "
                 f"the bounds [{self.bounds[0]:.12g}, {self.bounds[1]:.12g}]",
             )
         if mean is None and (self.step is None or self.design_effect is not None):
@@ -97,20 +98,25 @@ class Weight(Strict):
             total=self.total,
             effect=exactly(self.design_effect) * mean if self.design_effect is not None and mean else None,
             rows_per_person=rows_per_person,
+            by_household=by_household,
         )
         if found.units_per_row * rows_per_person > MOST_UNITS:
-            least = high * rows_per_person / MOST_UNITS
-            raise problem_at(
-                ("weight", "step"),
-                f"{float(found.step):.6g} would count a record of weight {float(high):.12g} as {found.units_per_row:,} units, "
-                f"and {rows_per_person:,} of them belong to one person; at most {MOST_UNITS:,} units may. Write a step of at "
-                f"least {float(least):.6g}",
-            )
+            raise problem_at(("weight", "step"), _too_many(found))
         if found.expected_units > MOST_EXPECTED:
             raise problem_at(
                 ("weight", "step"), f"{found.expected_units:,} units are more than can be counted; write a larger step"
             )
         return found
+
+
+def _too_many(found: Weighing) -> str:
+    each, rows = f"of weight {float(found.high):.12g} as {found.units_per_row:,} units, and", found.rows_per_person
+    if found.by_household:
+        counts, most = f"a household {each} up to {rows:,} persons in it as many each", f"together they may make {MOST_UNITS:,}"
+    else:
+        counts, most = f"a record {each} {rows:,} of them belong to one person", f"at most {MOST_UNITS:,} units may"
+    least = float(found.high * rows / MOST_UNITS)
+    return f"{float(found.step):.6g} would count {counts}; {most}. Write a step of at least {least:.6g}"
 
 
 class PersonWeight(Weight):
@@ -119,7 +125,7 @@ class PersonWeight(Weight):
     of_households: Weighing
     persons: Fraction  # expected of a household
 
-    def weighing(self, expected_rows: int | None, rows_per_person: int) -> Weighing:
+    def weighing(self, expected_rows: int | None, rows_per_person: int, by_household: bool = True) -> Weighing:
         """Bounds, step and design effect are those of households."""
         return self.of_households.of_persons(self.persons, rows_per_person)
 
@@ -203,8 +209,7 @@ class Weighed:
         """What follows from public weights: how many units one record may count as, and how many are expected."""
         if self.weight is None:
             return None
-        found = self.weight.weighing(self.expected_rows, self.unit.rows_per_person)
-        return found if self.tables is None else replace(found, by_household=True)
+        return self.weight.weighing(self.expected_rows, self.unit.rows_per_person, self.tables is not None)
 
     def inherited(self, persons: int | None) -> PersonWeight | None:
         """The weight of persons, of whom so many are expected; None where households have none."""

@@ -75,10 +75,11 @@ def sketch_in_units(sketch: Sketch, plan: Plan) -> Sketch:
     if plan.weight is None:
         return sketch
     step, units = float(plan.weight.step), plan.units_per_person
-    who = "people" if plan.at_most is None else "households"
-    remark = (
-        f"weights   a unit, and a synthetic row, stands for {step:.6g} {who}; one {plan.unit} counts as up to {units:,} units"
-    )
+    who, members = "people", ""
+    if plan.at_most is not None:
+        who, members = "households", f", its other members together as up to {(plan.at_most - 1) * units:,}"
+    counts = f"one {plan.unit} counts as up to {units:,} units{members}"
+    remark = f"weights   a unit, and a synthetic row, stands for {step:.6g} {who}; {counts}"
     return replace(sketch, remarks=(*sketch.remarks, f"{remark}; scales and errors are in units"))
 
 

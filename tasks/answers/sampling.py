@@ -65,7 +65,7 @@ def write_sample(
 
 def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -> list[str]:
     """What a reader must know who computes with these rows."""
-    found = []
+    found, who = list[str](), "people" if plan.at_most is None else "households"
     if rows > published or conditional:
         of = rows_of(plan)
         whose = f"a set of the release, which has {published:,} {of}" + (" in all" if conditional else "")
@@ -77,12 +77,11 @@ def notes(plan: Plan, rows: int, published: int, sets: int, conditional: bool) -
         )
     if plan.weight is not None:
         people = float(plan.weight.step) * published
-        who = "people" if plan.at_most is None else "households"
         each = f"{people / rows:.6g} {who} of the population" if not conditional else f"equally many {who} of the population"
         found.append(f"They have no column of weights: every row stands for {each}.")
     if (factor := float(plan.inflation) * rows / published) > 1 and plan.inflation != 1:
         most = "up to" if plan.inflates_at_most else "by the survey's design effect about"
-        found.append(f"Variances of sampling people are {most} {factor:.4g} times those of independent rows.")
+        found.append(f"Variances of sampling {who} are {most} {factor:.4g} times those of independent rows.")
     if plan.measurements == 1 and plan.decomposition != "privbayes":
         found.append("Every set is another plausible table behind one measurement: combine them by T = W + (1 + 1/m)·B.")
     return found

@@ -31,7 +31,8 @@ def weight_problems(plan: Plan, domain: Domain) -> Iterator[str]:
         units = f"up to {units_of_row(plan)} units of {said.step}"
         yield f"a row of weight {said.highest} makes {units}; the plan says {said.units_per_row}"
     if domain.weighing is not None and said.step != domain.weighing.step:
-        yield f"a unit stands for {domain.weighing.step} people by the domain, for {said.step} by the plan"
+        who = "people" if domain.tables is None else "households"
+        yield f"a unit stands for {domain.weighing.step} {who} by the domain, for {said.step} by the plan"
     if domain.weighing is not None and said.inflation != domain.weighing.inflation:
         yield "the plan inflates variances by another factor than follows from the domain's weights"
     if plan.total != "estimated":

@@ -62,7 +62,10 @@ def truths(place: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_a_weighted_survey_of_households_is_released_verified_and_asked(place: Path):
     steps = steps_in(Small(place))
     planned = " ".join(steps("plan", place / "release.yaml").out.split())
-    assert "a synthetic row, stands for 10 households; one household counts as up to 6 units" in planned
+    assert (
+        "a synthetic row, stands for 10 households; one household counts as up to 6 units, its other members together as up to 42; scales"
+        in planned
+    )
     home = Home(Small(place).home)
     assert run_stages(home, place / "release.yaml")
     folder = home.public / "survey"
@@ -73,7 +76,8 @@ def test_a_weighted_survey_of_households_is_released_verified_and_asked(place: P
     must_agree(folder)
     must_be_evaluated_with_weights(place, home)
     sampled = steps("sample", folder, "--rows", "50", "--out", place / "more")
-    assert sampled.code == 0 and "households of the population" in " ".join(sampled.out.split())
+    said = " ".join(sampled.out.split())
+    assert sampled.code == 0 and "households of the population" in said and "people" not in said
     assert "w" not in pq.read_schema(place / "more" / "person-1.parquet").names
 
 
@@ -118,6 +122,7 @@ def must_be_explained(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["guarantee"]["weight"] == {"highest": "60", "step": "10", "units_per_row": 6, "inflation": "7"}
     assert "at most 8 persons, each of a weight of at most 60" in manifest["guarantee"]["sentence"]
+    assert any("other households' weights" in each for each in manifest["guarantee"]["unprotected"])
     assert "7 times" in manifest["analyses"][0]["combining"] and "56 times" in manifest["analyses"][1]["combining"]
     page = html.unescape((folder / "index.html").read_text(encoding="utf-8"))
     assert "Households of the population, estimated" in page and "Households of the middle one" in page

@@ -135,7 +135,7 @@ def test_a_model_is_fitted_to_the_records_by_their_weights(tmp_path):
 
 REFUSED = {
     "bounds: [20, 2], total: 5000": "line 5: weight.bounds: [20, 2]: write the lowest weight, then a higher one",
-    "bounds: [-1, 2], total: 5000": "the lowest weight is -1; a record stands for 0 people or more",
+    "bounds: [-1, 2], total: 5000": "the lowest weight is -1; no weight is below 0",
     "bounds: [2, 2], total: 5000": "where all weights are equal leave weight out",
     "bounds: [1, 20], total: 5000, step: 21": "21 does not fit the bounds: a step is above 0 and at most the highest weight, 20",
     "bounds: [1, 20], total: 5000, step: 0": "0 does not fit the bounds",

@@ -19,6 +19,8 @@ from tasks.publishing.bundle import domain_bytes, read_domain
 from tasks.publishing.descriptions.analysis_r import analysis_r
 from tasks.verify.accounts import domain_problems, plan_problems
 from tasks.verify.records import record_problems
+from tests.steps_engine.methods.households.small import plan as plan_of_households
+from tests.steps_engine.methods.households.surveyed import surveyed
 from tests.steps_engine.shapes import domain, release
 
 WEIGHT = {"column": "w", "bounds": (Decimal("0.3"), Decimal("12.1")), "total": 4000, "step": Decimal("2.5")}
@@ -50,6 +52,13 @@ LIES = {
     ),
     "narrow intervals": ({"inflation": Fraction(1)}, "inflates variances by another factor"),
 }
+
+
+def test_of_households_a_unit_is_said_to_stand_for_households():
+    of = surveyed()
+    plan = plan_of_households(of)
+    told = plan.model_copy(update={"weight": plan.weight.model_copy(update={"step": Fraction(12), "units_per_row": 1})})
+    assert "a unit stands for 4 households by the domain, for 12 by the plan" in problems(told, of)
 
 
 @pytest.mark.parametrize("lie", LIES)
