@@ -27,7 +27,9 @@ def given_key(path: Path | None) -> bytes | None:
         bundle.read_public_key(pem)
         return pem
     except OSError as error:
-        raise SpecError(f"the public key {path} cannot be read: {error.strerror}. Give the publisher's, signing-key.pub.") from None
+        raise SpecError(
+            f"the public key {path} cannot be read: {error.strerror}. Give the publisher's, signing-key.pub."
+        ) from None
     except ValueError:
         raise SpecError(f"{path} is not a public key. Give the publisher's Ed25519 key in PEM, signing-key.pub.") from None
 
