@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from decimal import Context
+from decimal import Decimal
 
-SPELT_OUT = 10**15  # below it all digits are shown
+READABLE = 10**15  # larger numbers are told as powers of ten
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def counted(number: int, one: str) -> str:
@@ -15,10 +16,13 @@ def counted(number: int, one: str) -> str:
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
-def many(number: int) -> str:
-    """A whole number however large: of domains that cannot be listed three digits and the power of ten say enough.
+def many(value: int) -> str:
+    """A whole number of things, as a power of ten where nobody would read its digits.
 
-    >>> many(2000), many(26 * 10**100), many(10**3000)
-    ('2,000', '2.6e+101', '1e+3000')
+    >>> many(1290240), many(4**67), many(10**3000)
+    ('1,290,240', '2.2·10⁴⁰', '1.0·10³⁰⁰⁰')
     """
-    return f"{number:,}" if number < SPELT_OUT else f"{Context(prec=3).create_decimal(number).normalize():g}"
+    if value < READABLE:
+        return f"{value:,}"
+    digits, power = f"{Decimal(value):.1e}".split("e+")
+    return f"{digits}·10{power.translate(RAISED)}"

@@ -484,7 +484,7 @@ def test_a_domain_of_any_number_of_cells_that_can_be_written_is_planned_and_read
 
 
 def test_more_cells_than_can_be_written_are_refused():
-    with pytest.raises(ValidationError, match=r"have 1e\+4305 combinations of categories; at most 1e\+4300 can be told"):
+    with pytest.raises(ValidationError, match="have 1.0·10⁴³⁰⁵ combinations of categories; at most 1.0·10⁴³⁰⁰ can be told"):
         huge(861, 100_000)
 
 
