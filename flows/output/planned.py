@@ -8,7 +8,7 @@ from typing import Any
 from flows.output import lifetimes
 from flows.output.figures import percent, up
 from flows.output.terminal import say, shown_table
-from schemas.counted import counted
+from schemas.counted import counted, many
 from steps_engine.accounting.measures import MEASURES
 
 
@@ -18,9 +18,8 @@ def plan(answer: dict[str, Any]) -> None:
     symbol = MEASURES[answer["measure"]].symbol
     noise = "noise scale" if answer["rho"] is None else "noise σ"
     numbers = (sketch["row"], "nodes", f"share of {symbol}", noise, "expected error")
-    say(
-        f"{answer['release']}: {answer['cells']:,} cells, {counted(answer['sets'], 'synthetic set')}, {answer['decomposition']}"
-    )
+    cells, sets = f"{many(answer['cells'])} cells", counted(answer["sets"], "synthetic set")
+    say(f"{answer['release']}: {cells}, {sets}, {answer['decomposition']}")
     shown_table((numbers[0], sketch["splits"], *numbers[1:]), map(_drawn, sketch["rows"]), right=numbers)
     say(*_elections(answer, symbol))
     for each in sorted(answer["considered"], key=lambda each: each["predicted_error"]):

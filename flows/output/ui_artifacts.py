@@ -21,6 +21,7 @@ from prefect.events import emit_event
 from flows.output import forecast, json_views
 from flows.output.plan_picture import tree_uri
 from schemas.budget import show_nanos
+from schemas.counted import many
 from schemas.errors import BudgetRefused
 from schemas.plan import AnalysisPlan, Plan
 from schemas.spec.release import Release
@@ -85,7 +86,7 @@ def show_plan(home: Home, plan: PlanReference) -> None:
         for row in sketch.rows
     ]
     cost = f"{planned.release} costs {symbol} = {planned.cost} of {planned.population}{_told(planned)}{_charged(home, planned)}"
-    create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {planned.cells:,} cells")
+    create_table_artifact(rows, key=_key("plan", planned.release), description=f"{cost}: {many(planned.cells)} cells")
     if planned.analyses:
         create_table_artifact(
             [_analysis_row(each, symbol) for each in planned.analyses],

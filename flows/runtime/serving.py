@@ -41,8 +41,7 @@ def start(home: Home, port: int, origin: str | None) -> NoReturn:
 def install(home: Home, notify: str | None) -> dict[str, Any]:
     """The work pool without variables, the deployments of this folder, the automations; installed again, they are updated."""
     _must_name_a_server()
-    if not Path(DEPLOYMENTS).is_file():
-        raise SpecError(f"there is no {DEPLOYMENTS} in {Path.cwd()}; run this where it lies.")
+    _must_deploy_ours(Path(DEPLOYMENTS))
     quiet(home.folder)
     log_in(home)
     import httpx
@@ -111,6 +110,29 @@ def _must_name_a_server() -> None:
         )
 
 
+def _must_deploy_ours(path: Path) -> None:
+    """Another project's prefect.yaml is told in words, before anything is put on the server."""
+    from flows.runtime.timetable import deployments_of
+    from flows.runtime.worker import FLOWS, POOL
+
+    if not path.is_file():
+        raise SpecError(f"there is no {path} in {Path.cwd()}; run this where it lies.")
+    ours = {f"flows/{name}.py:{name}" for name in FLOWS}
+    for each in deployments_of(path):
+        entrypoint = str(each.get("entrypoint"))
+        file, pool = Path(entrypoint.partition(":")[0]), (each.get("work_pool") or {}).get("name")
+        if pool == POOL and entrypoint not in ours:
+            wrong = f"is no flow of steps-release ({', '.join(sorted(ours))}), and workers of its pool run no other"
+        elif not file.is_file():
+            wrong = f"lies in {file}, and there is no such file in {Path.cwd()}"
+        else:
+            continue
+        raise SpecError(
+            f"{path}, deployment {str(each.get('name'))!r}: entrypoint {entrypoint!r} {wrong}. Run this where the prefect.yaml "
+            "of steps-release lies, beside its folder flows. Nothing was installed."
+        )
+
+
 def _install_pool(client: Any) -> None:
     """A pool of another type, as earlier versions had it, makes way: its runs would take commands from whoever asks."""
     from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
@@ -134,7 +156,11 @@ def _deploy() -> None:
     command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise InfrastructureFault(f"`prefect deploy --all` failed:\n{(done.stderr or done.stdout).strip()[-2000:]}")
+        told = (done.stderr or done.stdout).strip().rpartition("\n")[2]  # below Prefect's traceback
+        raise InfrastructureFault(
+            f"`prefect deploy --all` failed: {told[:500] or 'it says nothing'}. Run it here by itself to see all that it says. "
+            "What was installed stays; once it deploys, run this again."
+        )
 
 
 def _close_schemas(client: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,30 @@ def by_file(home: Home, path: Path, now: datetime.datetime) -> Timetable:
             f"no schedule was found: there is no {path}, and PREFECT_API_URL names no server. Run this where your prefect.yaml "
             "lies, give it with --deployments FILE, or set PREFECT_API_URL."
         )
-    try:
-        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-        deployments = [
-            each for each in document["deployments"] or () if str(each.get("entrypoint")).rpartition(":")[2] == "release"
-        ]
-        timed = list(_timed(deployments))
-    except (OSError, UnicodeError, YAMLError, ValidationError, KeyError, TypeError, AttributeError) as error:
-        raise SpecError(f"{path} cannot be read as a prefect.yaml: {str(error).splitlines()[0]}") from None
+    deployments = deployments_of(path)
+    with _told_of(path):
+        timed = list(_timed(each for each in deployments if str(each.get("entrypoint")).rpartition(":")[2] == "release"))
     # As a worker finds a release: in its folder of releases. Without a worker.yaml, from the folder of the schedule.
     owned = owned_by(home) if (home.folder / FILE).exists() else None
     return _timetable(str(path.resolve()), owned.release_file if owned else path.resolve().parent.joinpath, timed, now)
+
+
+def deployments_of(path: Path) -> list[dict[str, Any]]:
+    """The entries of a prefect.yaml."""
+    with _told_of(path):
+        document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        return [dict(each.items()) for each in document["deployments"] or ()]
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """What is no prefect.yaml is told in words."""
+    try:
+        yield
+    except KeyError as error:
+        raise SpecError(f"{path} cannot be read as a prefect.yaml: it has no {error}") from None
+    except (OSError, UnicodeError, YAMLError, ValidationError, TypeError, AttributeError) as error:
+        raise SpecError(f"{path} cannot be read as a prefect.yaml: {str(error).splitlines()[0]}") from None
 
 
 def _timed(deployments: Iterable[dict[str, Any]]) -> Iterator[Timed]:

@@ -10,9 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+from schemas.counted import many
 from schemas.nearest import meant
 from schemas.spec.yaml import problem_at
 
+MOST_DIGITS = 4300  # of a whole number in text, unless Python is told otherwise
 Domain = Any  # which asks, and so cannot be imported here
 
 
@@ -36,6 +38,14 @@ def must_differ(domain: Domain) -> None:
     if domain.weight is not None and alike(domain.weight.column) in (*first, alike(column or "")):
         taken = "weights are no attribute, nothing derived and not whose row it is; leave one of both out"
         raise problem_at(("weight", "column"), f"{domain.weight.column!r} stands twice: {taken}")
+
+
+def must_be_told(domain: Domain) -> None:
+    """How many cells there are stands in every plan, and a longer number is read by neither Python nor its JSON."""
+    if domain.all_cells >= 10**MOST_DIGITS:
+        found, most = map(many, (domain.all_cells, 10**MOST_DIGITS))
+        text = f"the attributes have {found} combinations of categories; at most {most} can be told"
+        raise problem_at(("attributes",), f"{text}. Leave attributes out, or give them fewer bins or coarser categories")
 
 
 def must_stand_in_tables(domain: Domain) -> None:

@@ -20,6 +20,7 @@ from schemas.nearest import meant
 from schemas.spec import yaml
 from schemas.spec.attributes import Attribute
 from schemas.spec.consistent import (
+    must_be_told,
     must_come_apart,
     must_differ,
     must_name_columns,
@@ -178,6 +179,7 @@ class Domain(Weighed, Placed, Inhabited, Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        must_be_told(self)
         must_stand_in_tables(self)
         must_differ(self)
         must_weigh(self)

@@ -9,11 +9,11 @@ from decimal import ROUND_DOWN, ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from schemas.counted import RAISED
 from schemas.plan import Draw, Plan
 from schemas.promise import factor, rows_said
 from steps_engine.accounting.meaning import belief, chance_of_a_right_guess, curve_of, loss_of, promises_of, rho_between
 from tasks.publishing import pictures
-from tasks.publishing.templates import RAISED
 
 BEFORE = (0.01, 0.1, 0.5, 0.9)  # what somebody may have believed
 CHANCES = {"1 in 20": 1 / 20, "1 in a million": 1e-6}  # and δ: with which a belief may change by more

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
+from schemas.counted import many
+
 PAGES = Path(__file__).parent / "pages"
-READABLE = 10**15  # larger numbers are told as powers of ten
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
@@ -34,18 +33,6 @@ def count(value: float) -> str:
     ('1,290,240', '0')
     """
     return f"{round(value):,}".replace("-", "−")
-
-
-def many(value: int) -> str:
-    """A whole number of things, as a power of ten where nobody would read its digits.
-
-    >>> many(1290240), many(4**67)
-    ('1,290,240', '2.2·10⁴⁰')
-    """
-    if value < READABLE:
-        return count(value)
-    digits, power = f"{Decimal(value):.1e}".split("e+")
-    return f"{digits}·10{power.translate(RAISED)}"
 
 
 def up(value: float) -> str:

@@ -15,6 +15,7 @@ from steps_engine.accounting.plans import allowance_of, promise_of
 from tasks.reading.fitting import Look, look_at_release
 from tasks.stores.charging import ChargeRequest, no_grant
 from tasks.stores.home import Home
+from tasks.stores.identity import must_be_ours
 from tasks.stores.ledger import Ledger, ledger_if_any, open_ledger
 from tasks.stores.releases import FINISHED, UNDONE, state_of
 
@@ -23,7 +24,7 @@ NO_NOISE = 1e-6  # whole-number noise of this variance is 0 but once in a millio
 
 
 def look_first(home: Home, release: Release) -> Look | None:
-    """Refuses what can be seen without reading a record: budgets, caps, a missing reason, the source and its columns.
+    """Refuses what can be seen without reading a record: budgets, caps, a missing reason, lost keys, the source, its columns.
 
     The charge's own transaction decides about the budget again. A release that has come to its end reads nothing: None.
     """
@@ -33,6 +34,7 @@ def look_first(home: Home, release: Release) -> Look | None:
     if not is_paid(ledger, release):
         must_say_why(release)
         ledger.must_afford(_asked(release))
+    must_be_ours(home, ledger)
     return look_at_source(release)
 
 

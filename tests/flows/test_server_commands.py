@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -75,6 +77,42 @@ def test_the_login_is_told_to_a_server_on_this_machine_alone(
 def test_what_is_missing_is_said_at_the_door(small: Small, steps, command: str):
     said = steps("server", command)
     assert said.code == 2 and "PREFECT_API_URL is not set" in said.err
+
+
+THEIRS = "name: theirs\ndeployments:\n  - {name: nightly, entrypoint: ENTRYPOINT, work_pool: {name: POOL}}\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (None, "there is no prefect.yaml in .*; run this where it lies"),
+        (THEIRS.replace("ENTRYPOINT", "flow.py:hello").replace("POOL", "steps"), "'nightly'.* is no flow of steps-release"),
+        (THEIRS.replace("ENTRYPOINT", "flow.py:hello").replace("POOL", "other"), "lies in flow.py, and there is no such file"),
+        (THEIRS.replace("ENTRYPOINT", "flows/release.py:release").replace("POOL", "steps"), "there is no such file"),
+        ("name: theirs\n", "it has no 'deployments'"),
+        ("- a list\n", "cannot be read as a prefect.yaml"),
+        ("deployments: [a text]\n", "cannot be read as a prefect.yaml"),
+        ("a: [", "cannot be read as a prefect.yaml"),
+    ],
+)
+def test_another_projects_prefect_yaml_is_told_before_the_server_is_asked(
+    small: Small, steps, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str | None, told: str
+):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    if written is not None:
+        Path("prefect.yaml").write_text(written)
+    said = steps("server", "install")
+    assert said.code == 2 and re.search(told, said.err) and "Traceback" not in said.err
+
+
+def test_where_prefect_cannot_deploy_its_last_words_are_told(monkeypatch: pytest.MonkeyPatch):
+    failed = subprocess.CompletedProcess((), 1, "", "Traceback (most recent call last):\n  File x\nValueError: no cron\n")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(InfrastructureFault, match="failed: ValueError: no cron. Run it here") as told:
+        serving._deploy()
+    assert "Traceback" not in str(told.value)
 
 
 def test_a_worker_that_owns_nothing_does_not_begin(small: Small, steps, monkeypatch: pytest.MonkeyPatch):

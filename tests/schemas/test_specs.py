@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +17,7 @@ from ruamel.yaml.scanner import Scanner
 from schemas.budget import parse_nanos, show_nanos
 from schemas.errors import KeyRefused, SpecError
 from schemas.identity import spec_hash
+from schemas.plan import read_plan
 from schemas.spec import yaml
 from schemas.spec.attributes import Categorical
 from schemas.spec.domain import Domain, load_domain
@@ -466,6 +468,24 @@ def test_a_thousand_attributes_are_looked_up_not_searched(monkeypatch):
     spec = {"name": "r", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(1)}}
     plan = make_plan(Release(spec=ReleaseSpec.model_validate(spec), domain=domain, folder="/"))
     assert plan.decomposition in ("cascade", "pairs") and asked["size"] < 5_000
+
+
+def huge(attributes: int, categories: int) -> Domain:
+    names = tuple({"name": f"a{i}", "kind": "integer", "bounds": (0, categories - 1)} for i in range(attributes))
+    return Domain.model_validate({"name": "d", "population": "p", "attributes": names, "expected_rows": 10**5})
+
+
+@pytest.mark.parametrize("method", ["cascade", "privbayes"])
+def test_a_domain_of_any_number_of_cells_that_can_be_written_is_planned_and_read_back(method):
+    spec = {"name": "r", "dataset": "d", "source": "s", "privacy": {"epsilon": Decimal(1)}}
+    asked = ReleaseSpec.model_validate(spec | {"method": {"decomposition": method}})
+    plan = make_plan(Release(spec=asked, domain=huge(860, 99_999), folder="/"))
+    assert plan.cells == 99_999**860 and read_plan(json.loads(plan.model_dump_json())).hash == plan.hash
+
+
+def test_more_cells_than_can_be_written_are_refused():
+    with pytest.raises(ValidationError, match="have 1.0·10⁴³⁰⁵ combinations of categories; at most 1.0·10⁴³⁰⁰ can be told"):
+        huge(861, 100_000)
 
 
 @pytest.mark.parametrize("text", [f"x: [{'a,' * 2000}]", "\n".join(f"k{i}: 1" for i in range(600)), f"x: [{'{a: 1},' * 400}]"])

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from schemas.counted import many
 from schemas.errors import SpecError
 from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.spec.domain import Domain
@@ -90,14 +91,14 @@ def _must_fit(release: Release, shape: Shape, sparse: bool) -> None:
     name = f'release "{release.spec.name}"'
     if cells > noise.MOST_CELLS:
         raise SpecError(
-            f"{name} needs a table of {cells:.3g} cells; at most {noise.MOST_CELLS:.3g} can be numbered. "
+            f"{name} needs a table of {many(cells)} cells; at most {noise.MOST_CELLS:.3g} can be numbered. "
             "Use decomposition: cascade, fewer attributes, fewer bins or coarser categories."
         )
     if sparse and shape.most_nodes is not None:
-        raise SpecError(f"{name}: stop: true needs cells that can be listed; {cells:,} are too many. Leave stop out.")
+        raise SpecError(f"{name}: stop: true needs cells that can be listed; {many(cells)} are too many. Leave stop out.")
     if bytes_of(widest, release.spec.method.sets.count) > MOST_BYTES:
         raise SpecError(
-            f"{name} has a layer of up to {widest:,} nodes above its cells: more than {MOST_BYTES / 2**30:g} GiB. "
+            f"{name} has a layer of up to {many(widest)} nodes above its cells: more than {MOST_BYTES / 2**30:g} GiB. "
             "Give an order with fewer or smaller attributes, or use decomposition: cascade."
         )
 
@@ -147,8 +148,8 @@ def _elected_shape(space: Space, layers: int, what: str, stop: bool) -> Shape:
         least = 2 if what == "groups" else 1
         bounds = f"{least} to {len(sizes)}" if len(sizes) >= least and cells > 1 else "no"
         raise SpecError(
-            f"elect.layers: {layers} are asked; this domain has {cells:,} cells and {len(sizes)} attributes to choose from, "
-            f"so that {bounds} layers can be elected. Lower layers, or give an order."
+            f"elect.layers: {layers} are asked; this domain has {many(cells)} cells and {len(sizes)} attributes to choose "
+            f"from, so that {bounds} layers can be elected. Lower layers, or give an order."
         )
     if what == "groups" and (candidates := grouping_count(len(sizes), layers)) > MOST_CANDIDATES:
         raise SpecError(

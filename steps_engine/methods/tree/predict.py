@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.counted import many
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from steps_engine.accounting.mechanisms import noise_of
@@ -30,7 +31,7 @@ def _predicted(release: Release, spec: LayeredSpec) -> Candidate:
     """One table of all cells, as a tree of one layer or more."""
     rows, cells = release.domain.expected_units, Space(release.domain).count()
     if rows is None or bytes_of(release.domain.all_cells, spec.sets.count) > MOST_BYTES:
-        return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{cells:,} cells do not fit")
+        return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{many(cells)} cells do not fit")
     asked = release.asking(spec)
     layers = _layers(release.domain, outline(asked, allowance_of(asked), None))
     error = distances(layers, rows / cells, release.spec.privacy.total != "estimated")

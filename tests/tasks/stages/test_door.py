@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import BudgetRefused, DataInvalid, SpecError
+from schemas.errors import BudgetRefused, DataInvalid, EvidenceBroken, SpecError
 from schemas.identity import FORMAT_3, PLAN_FORMAT, spec_hash
 from steps_engine.methods.planning import make_plan
 from tasks.specs import load_release
 from tasks.stages.door import look_first, must_be_private
 from tasks.stores.acts import withdraw
 from tasks.stores.home import Home
+from tasks.stores.identity import register
 from tasks.stores.ledger import open_ledger
 from tests.flows.small import Small, drawn, make_small
 
@@ -83,6 +84,22 @@ def test_it_is_refused_before_a_record_is_read(change, small: Small, home: Home,
     with pytest.raises(kind, match=words) as caught:
         look_first(home, load_release(small.release))
     assert "quetzal" not in str(caught.value) and len(open_ledger(home).entries()) == entries
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"), [("signing-key.pem", "signing-key.pem is missing"), ("", "has no keys, though the ledger")]
+)
+def test_lost_keys_are_told_before_a_record_is_read(small: Small, home: Home, monkeypatch, lost: str, told: str):
+    """They were told once the records had been validated and counted; nothing was charged then either."""
+    register(home, open_ledger(home))
+    asked = load_release(small.release)
+    assert look_first(home, asked) is not None, "the control: with its keys it is let in"
+    for key in home.keys.iterdir():
+        if key.name == lost or not lost:
+            key.unlink()
+    monkeypatch.setattr("tasks.stages.door.look_at_source", lambda _: pytest.fail("keys come before the source"))
+    with pytest.raises(EvidenceBroken, match=f"{told}.*Nothing was charged"):
+        look_first(home, asked)
 
 
 def test_a_large_epsilon_needs_a_reason_and_no_reason_serves_where_noise_vanishes(small: Small, home: Home):

@@ -111,6 +111,12 @@ def test_uh_draws_its_order_once_from_its_source():
 
 REFUSED = {
     "too many cells": (domain(*[1000] * 7), method_spec(decomposition="flat"), "can be numbered"),
+    "more cells than a float holds": (domain(*[1000] * 110), method_spec(decomposition="uh", layers=3), "1.0·10³³⁰ cells"),
+    "layers of more nodes than a float holds": (
+        domain(*[10] * 400),
+        method_spec(decomposition="tree", order=(tuple(f"x{j}" for j in range(399)),)),
+        "1.0·10⁴⁰⁰ cells",
+    ),
     "stopping without a price": (
         domain(2, 3),
         method_spec(decomposition="tree", elect={"layers": 1, "stop": True}),
