@@ -14,6 +14,7 @@ from tasks.stores.home import Home
 from tasks.stores.identity import public_hex
 from tasks.stores.keys import SIGNING, SIGNING_PUBLIC
 from tasks.stores.ledger import open_ledger
+from tasks.verify.signature import fingerprint
 
 KEPT = "are kept for its evaluation; to count again after the decision instead"
 LEFT = "lie about and no run uses them"
@@ -70,12 +71,16 @@ def key_history(home: Home) -> dict[str, Any]:
     """The public key, and what the ledger knows of those before."""
     changes = [(entry, entry.details["link"]) for entry in homes(open_ledger(home)) if "link" in entry.details]
     told = [{**link, "why": entry.details["why"], "actor": signer_of(entry) or entry.actor} for entry, link in changes]
-    key = public_hex(home) if (home.keys / SIGNING).exists() else None
-    return {"key": key, "file": str(home.keys / SIGNING_PUBLIC), "history": told}
+    there = (home.keys / SIGNING).exists()
+    key, file = public_hex(home) if there else None, home.keys / SIGNING_PUBLIC
+    told_as = fingerprint(file.read_bytes()) if there and file.exists() else None
+    return {"key": key, "fingerprint": told_as, "file": str(file), "history": told}
 
 
 def show_keys(answer: dict[str, Any]) -> None:
     _say(f"key      {answer['key'] or 'none yet: the first release makes it'}", f"file     {answer['file']}")
+    if answer["fingerprint"]:
+        _say(f"SHA-256  {answer['fingerprint']}, as steps verify tells whose key signed")
     for link in answer["history"]:
         _say(
             f"{link['date']} {link['kind']} by {link['actor']}: {link['previous'][:16]}… → {link['key'][:16]}… ({link['why']})"

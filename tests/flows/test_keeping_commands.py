@@ -219,6 +219,11 @@ def test_what_is_not_lost_is_not_burnt(steps):
     assert said.code == 2 and "nothing that was paid for is lost" in said.err
 
 
+def test_the_key_is_shown_as_verify_tells_it(steps, tmp_path: Path):
+    told = steps("verify", tmp_path / "copy" / "home" / "public" / "poll-2026", "--json").json["bundle"]["key"]
+    assert steps("keys", "show", "--json").json["fingerprint"] == told and told in steps("keys", "show").out
+
+
 def test_keys_are_rotated_and_their_history_shown(steps):
     before = steps("keys", "show", "--json").json
     said = steps("keys", "rotate", "--why", "every year", "--json").json
