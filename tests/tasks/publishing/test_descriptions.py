@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import absl.logging
 import jsonschema
 import mlcroissant
 import pandas as pd
@@ -29,6 +31,9 @@ from tasks.verify.bundle import verify_bundle
 from tasks.verify.recompute import verify_again
 from tests.tasks.publishing.making import GIVEN, POLL, WORDED, Made, a_release, make, sign_again, some_counts
 from tests.toys import added
+
+# mlcroissant's logging would keep what pytest captures in, and close it where Prefect sets up logging anew.
+absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 
 PAIRS = {"decomposition": "pairs", "sets": {"count": 2, "budget": "shared"}}
 
