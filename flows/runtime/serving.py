@@ -41,9 +41,9 @@ def start(home: Home, port: int, origin: str | None) -> NoReturn:
 def install(home: Home, notify: str | None) -> dict[str, Any]:
     """The work pool without variables, the deployments of this folder, the automations; installed again, they are updated."""
     _must_name_a_server()
-    _must_deploy_ours(Path(DEPLOYMENTS))
     quiet(home.folder)
-    log_in(home)
+    log_in(home)  # before anything imports Prefect, which reads its settings once
+    _must_deploy_ours(Path(DEPLOYMENTS))
     import httpx
     from prefect import get_client
 

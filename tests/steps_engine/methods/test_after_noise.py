@@ -45,9 +45,9 @@ ROWS = {
     "privbayes/split/rho": "b7d7876ffbff 1f5c403d6e18",
     "privbayes/shared/eps": "88360a4eaaf3 1cf66951e759",
     "privbayes/shared/rho": "ae9db60ee690 2dbf4daaa926",
-    "pairs/split/eps": "3d83df33107f c370d1b0c85e",
+    "pairs/split/eps": "ecc237ff6752 360c5a96cfde",
     "pairs/split/rho": "05b4cd591c8d 10160ed8e4d9",
-    "pairs/shared/eps": "45a5ac08b3f6 74194579a841",
+    "pairs/shared/eps": "ab227c6d0da9 211b1eb819c5",
     "pairs/shared/rho": "d8e470c1145c 6d133a0a5902",
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas.errors import SpecError
 from tasks.specs import load_release
 from tasks.stages.discretize import discretize
 from tasks.stages.forget import exact_counts, forget_leftovers
@@ -36,7 +37,9 @@ def test_counts_of_a_run_killed_before_its_charge_are_found_and_deleted(small: S
     discretize(home, load_release(small.release))
     assert left(small) and open_ledger(home).state("small-1") == "uncharged" and exact_counts(home) == ["small-1"]
     (home.confidential / "small-1" / "spill-dead").mkdir()
-    assert forget_leftovers(home, "another") == {"forgotten": [], "running": []} and left(small)
+    with pytest.raises(SpecError, match='there is no release "another"'):
+        forget_leftovers(home, "another")
+    assert left(small)
     assert forget_leftovers(home) == {"forgotten": ["small-1"], "running": []}
     assert left(small) == [] == exact_counts(home) and not (home.confidential / "small-1" / "spill-dead").exists()
     assert forget_leftovers(home) == {"forgotten": [], "running": []}
