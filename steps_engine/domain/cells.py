@@ -111,7 +111,10 @@ class Space:
 
     def codes(self, cells: np.ndarray) -> np.ndarray:
         """Cells as rows of category codes."""
-        return np.stack([self.digit(cells, j) for j in range(len(self.strides))], axis=1).astype(np.int32)
+        codes = np.empty((len(cells), len(self.strides)), dtype=np.int32)
+        for j in range(len(self.strides)):
+            codes[:, j] = self.digit(cells, j)
+        return codes
 
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Rows of category codes as cells."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -24,11 +24,12 @@ from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.domain.encoding import encode
 from steps_engine.methods.registry import METHODS
 from steps_engine.methods.run_in_memory import run
+from steps_engine.methods.tree.correct import ConsistentCounts, correct
 from steps_engine.methods.tree.method import TREE
 from steps_engine.noise import Randomness, integers_below
 from steps_engine.studies.printed import correct_as_printed
 
-Kind = Literal["release", "printed", "bootstrap", "original"]
+Kind = Literal["release", "projected", "printed", "bootstrap", "original"]
 _UNDER_ZCDP = "-zcdp-"  # between a method's name and its δ
 
 
@@ -75,7 +76,7 @@ class StudyMethod:
     @property
     def has_currencies(self) -> bool:
         """Whether it is drawn in either measure: the printed equations are those of the paper, with its noise."""
-        return self.kind == "release"
+        return self.kind in ("release", "projected")
 
     @property
     def base(self) -> str:
@@ -96,9 +97,9 @@ def draw_sets(method: StudyMethod, original: Original, epsilon: str, sets: int, 
 def _released_sets(
     method: StudyMethod, original: Original, epsilon: str, sets: int, randomness: Randomness
 ) -> list[pd.DataFrame]:
-    """What `steps run` would release, from plan to records; `printed` exchanges a tree's correction."""
-    printed = replace(TREE, correction=correct_as_printed) if method.kind == "printed" else None
-    return list(run(asked_release(method, original, epsilon, sets), original.counts, randomness, printed).frames)
+    """What `steps run` would release, from plan to records; some kinds exchange a tree's correction."""
+    exchanged = replace(TREE, correction=_CORRECTIONS[method.kind]) if method.kind in _CORRECTIONS else None
+    return list(run(asked_release(method, original, epsilon, sets), original.counts, randomness, exchanged).frames)
 
 
 def asked_release(method: StudyMethod, original: Original, epsilon: str, sets: int) -> Release:
@@ -125,8 +126,13 @@ def _original(_method: StudyMethod, original: Original, _epsilon: str, _sets: in
     return [original.frame]
 
 
+_CORRECTIONS: dict[str, Callable[..., ConsistentCounts]] = {
+    "projected": partial(correct, likely=False),
+    "printed": correct_as_printed,
+}
 _KINDS: dict[str, Callable[..., list[pd.DataFrame]]] = {
     "release": _released_sets,
+    "projected": _released_sets,
     "printed": _released_sets,
     "bootstrap": _bootstrap,
     "original": _original,
@@ -203,7 +209,8 @@ def _uh(name: str, title: str, layers: int) -> StudyMethod:
 BOOTSTRAP = StudyMethod("bootstrap", "another sample (not private)", "bootstrap")
 ORIGINAL = StudyMethod("original", "the sample itself (not private)", "original")
 
-FLAT = StudyMethod("flat", "flat Laplace", "release", {"decomposition": "flat"})
+FLAT = StudyMethod("flat", "flat Laplace", "projected", {"decomposition": "flat"})
+LIKELY = StudyMethod("flat-likely", "flat, likely cells", "release", {"decomposition": "flat"})
 CASCADE = StudyMethod("cascade", "cascade", "release", {"decomposition": "cascade"})  # the order is the plan's own
 AUTO = StudyMethod("auto", "auto, shared", "release", {"decomposition": "auto", "sets": {"budget": "shared"}})
 _PAIRS: dict[str, Any] = {"decomposition": "pairs", "sets": {"budget": "shared"}}  # split sets hide what shrinking does
@@ -223,6 +230,7 @@ VOTER = named(
     StudyMethod("flat-printed", "flat Laplace, negatives cut", "printed", {"decomposition": "flat"}),
     _tree("steps-2-printed", "STEPS-2 as printed", "voted", "college", kind="printed"),
     _tree("steps-3-printed", "STEPS-3 as printed", "voted", "college", "prereg_state", kind="printed"),
+    LIKELY,
     _shared(FLAT),
     _shared(STEPS_2),
     CASCADE,

@@ -13,6 +13,8 @@ from steps_engine.domain.counting import LARGEST_SET, most_rows
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
 from steps_engine.inference.rounding import whole_numbers
+from steps_engine.methods.tree.likely import likely_table
+from steps_engine.methods.tree.plan import are_likely
 from steps_engine.methods.tree.posterior import plausible_tables
 from steps_engine.methods.tree.sanitize import NoisyCounts
 from steps_engine.methods.tree.sparse import WholeCells, correct_cells, is_sampled
@@ -57,11 +59,11 @@ def _rows(depth: int, node: np.ndarray, estimate: np.ndarray, error: np.ndarray,
     return pa.table(columns | {f"whole_{i}": row for i, row in enumerate(whole, start=1)})
 
 
-def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Randomness) -> ConsistentCounts:
+def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Randomness, likely: bool = True) -> ConsistentCounts:
     """Estimates with error bars for inference, and for each set the whole numbers behind its rows.
 
     Measurements have independent noise of equal variance, so the mean of their estimates has variance T/measurements. T does
-    not describe the whole numbers: keeping them non-negative makes them biased.
+    not describe the whole numbers: keeping them non-negative makes them biased. Those of a flat table are `likely` ones.
     """
     most = most_rows(tree.domain) if plan.total == "estimated" else LARGEST_SET
     weights = least_squares_weights(tree, variances(tree, plan))
@@ -72,7 +74,9 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
         estimates = least_squares(tree, weights, [total, *(layer[index] for layer in noisy.layers)])
         for depth, estimate in enumerate(estimates):
             sums[depth] += estimate
-        if plan.budget == "split":
+        if likely and are_likely(len(plan.layers), plan.budget) and not is_sampled(plan):
+            _keep(whole, index, likely_table(tree, noisy.layers[0][index], plan, estimates[0], most, randomness))
+        elif plan.budget == "split":
             _keep(whole, index, whole_numbers(tree, estimates, randomness, most))
     if plan.budget == "shared":
         for index, table in enumerate(plausible_tables(tree, noisy, plan, randomness)):

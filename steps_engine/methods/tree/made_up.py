@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate, combinations
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from steps_engine.accounting.mechanisms import CountNoise
 from steps_engine.domain.frequencies import zipf
+from steps_engine.inference.likely_cells import likely_cells
 from steps_engine.noise import Randomness, SeededRandomness, uniform
 
 MOST_CELLS = 2**20  # a larger table stands for itself by fewer attributes, with as many rows a cell
@@ -31,6 +32,7 @@ class Layers:
 
     sizes: tuple[tuple[int, ...], ...]
     noises: tuple[CountNoise, ...]
+    likely: bool = False  # whether cells hold what is likely, or are projected
 
     def nodes(self) -> list[int]:
         return list(accumulate((math.prod(sizes) for sizes in self.sizes), lambda above, below: above * below))
@@ -40,7 +42,7 @@ class Layers:
         above, last = math.prod(map(math.prod, self.sizes[:-1])), list(self.sizes[-1])
         while len(last) > 1 and above * math.prod(last) > MOST_CELLS:
             last.pop()
-        return Layers((*self.sizes[:-1], tuple(last)), self.noises)
+        return replace(self, sizes=(*self.sizes[:-1], tuple(last)))
 
 
 def distances(layers: Layers, rows_per_cell: float, known: bool) -> tuple[float, float]:
@@ -76,6 +78,10 @@ def _made(layers: Layers, exact: np.ndarray, known: bool, randomness: Randomness
         families = z.reshape(len(estimate), -1)
         estimate = (families + (estimate - families.sum(axis=1))[:, None] / families.shape[1]).ravel()
         total = projected(estimate.reshape(len(total), -1), total).ravel()
+    if layers.likely:
+        (sizes,), (noise,) = layers.sizes, layers.noises
+        cells = np.arange(len(total))
+        return likely_cells(noisy[0].astype(np.int64), noise, total, lambda j: np.unravel_index(cells, sizes)[j], sizes)
     return total
 
 

@@ -31,6 +31,7 @@ MOST_KEPT = 10**6  # empty cells that may reach the threshold by their noise alo
 TOTAL_SHARE = Fraction(1, 50)  # for the number of rows, where no other layer is there to tell it
 BYTES_PER_CELL, BYTES_PER_CELL_AND_SET = 120, 40  # measured: benchmarks/tree.py
 SECONDS_PER_CELL_AND_SET = 2.5e-7
+BYTES_PER_LIKELY_CELL, SECONDS_PER_LIKELY_CELL_AND_SET = 80, 3.5e-6  # more, where cells hold what is likely
 BYTES_PER_VALUE, SECONDS_PER_VALUE = 8, 5e-8  # of a set's records
 
 
@@ -52,7 +53,8 @@ def outline(
     domain, method, total = release.domain, layered(release), release.spec.privacy.total
     space = Space(domain)
     shape, sets = _shape(space, method, randomness), method.sets.count
-    sparse = bytes_of(domain.all_cells, sets) > MOST_BYTES
+    likely = are_likely(len(shape.nodes), method.sets.budget)
+    sparse = bytes_of(domain.all_cells, sets, likely) > MOST_BYTES
     _must_fit(release, shape, sparse)
     election = _election(domain, method, utilities)
     shares = _shares(method.division(allowance.measure.name), shape)
@@ -65,11 +67,12 @@ def outline(
     if sparse:
         draws = [_sampled(draw, len(shape.nodes), domain.all_cells, len(allowance.served)) for draw in draws]
         held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_units or 0)
+    seconds = SECONDS_PER_CELL_AND_SET + (SECONDS_PER_LIKELY_CELL_AND_SET if likely and not sparse else 0)
     return Outline(
         layers=_layers(shape, shares, [_noise(allowance, share * each) for share in shares], total, sparse),
         draws=tuple(draws),
-        memory_bytes=bytes_of(held, sets) + values * BYTES_PER_VALUE,
-        seconds=round(2 + held * sets * SECONDS_PER_CELL_AND_SET + values * sets * SECONDS_PER_VALUE, 1),
+        memory_bytes=bytes_of(held, sets, likely and not sparse) + values * BYTES_PER_VALUE,
+        seconds=round(2 + held * sets * seconds + values * sets * SECONDS_PER_VALUE, 1),
         election=election,
     )
 
@@ -80,9 +83,14 @@ def layered(release: Release) -> LayeredSpec:
     return release.spec.method
 
 
-def bytes_of(nodes: int, sets: int) -> int:
+def bytes_of(nodes: int, sets: int, likely: bool = False) -> int:
     """Memory for a tree whose nodes are all held."""
-    return 2**27 + nodes * (BYTES_PER_CELL + sets * BYTES_PER_CELL_AND_SET)
+    return 2**27 + nodes * (BYTES_PER_CELL + likely * BYTES_PER_LIKELY_CELL + sets * BYTES_PER_CELL_AND_SET)
+
+
+def are_likely(layers: int, budget: str) -> bool:
+    """Whether sets have the cells of one layer from what these are likely to hold, each by its own measurement."""
+    return budget == "split" and layers == 1
 
 
 def _must_fit(release: Release, shape: Shape, sparse: bool) -> None:

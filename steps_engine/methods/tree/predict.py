@@ -10,7 +10,7 @@ from steps_engine.accounting.plans import Outline, allowance_of
 from steps_engine.domain.cells import Space
 from steps_engine.methods.protocol import Candidate, of_small_margins
 from steps_engine.methods.tree.made_up import Layers, distances
-from steps_engine.methods.tree.plan import MOST_BYTES, bytes_of, outline
+from steps_engine.methods.tree.plan import MOST_BYTES, are_likely, bytes_of, outline
 from steps_engine.methods.tree.spec import Division, FlatSpec, LayeredSpec, TreeSpec, least_error
 
 
@@ -30,22 +30,24 @@ def tree_candidate(release: Release) -> Candidate | None:
 def _predicted(release: Release, spec: LayeredSpec) -> Candidate:
     """One table of all cells, as a tree of one layer or more."""
     rows, cells = release.domain.expected_units, Space(release.domain).count()
-    if rows is None or bytes_of(release.domain.all_cells, spec.sets.count) > MOST_BYTES:
+    if rows is None or bytes_of(release.domain.all_cells, spec.sets.count, isinstance(spec, FlatSpec)) > MOST_BYTES:
         return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{many(cells)} cells do not fit")
     asked = release.asking(spec)
-    layers = _layers(release.domain, outline(asked, allowance_of(asked), None))
+    made = outline(asked, allowance_of(asked), None)
+    layers = _layers(release.domain, made, are_likely(len(made.layers), spec.sets.budget))
     error = distances(layers, rows / cells, release.spec.privacy.total != "estimated")
     *above, _ = layers.nodes()
     why = f"noise on {cells:,} cells" + (f" below {above[-1]:,} nodes" if above else "")
     return Candidate(spec, of_small_margins(*error), why)
 
 
-def _layers(domain: Domain, made: Outline) -> Layers:
+def _layers(domain: Domain, made: Outline, likely: bool) -> Layers:
     """What a plan measures, as far as a made-up table without rules has it."""
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
     kinds = {(draw.layer, draw.nodes): noise_of(draw) for draw in reversed(made.draws) if draw.kind == "count"}
     noises = (kinds.get((layer.layer, "inner")) or kinds[layer.layer, "leaves"] for layer in made.layers)
-    return Layers(tuple(tuple(sizes[name] for name in layer.attributes or ()) for layer in made.layers), tuple(noises))
+    of_layers = tuple(tuple(sizes[name] for name in layer.attributes or ()) for layer in made.layers)
+    return Layers(of_layers, tuple(noises), likely)
 
 
 def top_layer(domain: Domain) -> tuple[tuple[str, ...], ...]:

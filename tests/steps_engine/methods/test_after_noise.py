@@ -33,7 +33,7 @@ ROWS = {
     "given/shared/rho": "4a81146d3353 60e2298226c8",
     "stopping/split/eps": "3d74a0c72eb1 4685800f786b",
     "stopping/shared/eps": "1220f771e050 11fd1d071b08",
-    "flat/split/eps": "79f7a1f02099 57032b1c98aa",
+    "flat/split/eps": "08f30bd49f80 048c36462f80",
     "flat/shared/eps": "3fbc727bb472 74787eadabec",
     "uh/split/eps": "2634a411112b 46887ee5666f",
     "uh/shared/eps": "5fabddf8bb2e bcfac0b89f30",

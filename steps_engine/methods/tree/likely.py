@@ -1,0 +1,45 @@
+"""The whole numbers of a flat table: what each of its cells is likely to hold, rounded, and exchanged where rounding errs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.plan import Plan
+from steps_engine.accounting.mechanisms import noise_of
+from steps_engine.domain.cells import Space
+from steps_engine.domain.nodes import Tree
+from steps_engine.inference.exchanging import exchanged
+from steps_engine.inference.likely_cells import likely_cells
+from steps_engine.inference.rounding import project, whole_numbers
+from steps_engine.noise import Randomness
+
+MOST_CELLS, MOST_ROWS = 2**21, 2**20  # whose rows are exchanged: of more, rounding is a small part of what is wrong
+FINEST = 2.0**20  # steps of an expected count: machines differ by less
+
+
+def likely_table(
+    tree: Tree, noisy: np.ndarray, plan: Plan, total: np.ndarray, most: int, randomness: Randomness
+) -> list[np.ndarray]:
+    """Root first, as `whole_numbers` has them, of the noisy counts of all cells."""
+    (layer,), space = tree.layers, Space(tree.domain)
+    root = np.clip(np.rint(np.round(total, 6)), 0, most).astype(np.int64)
+    kept, values, _ = project(layer, noisy.astype(float), root)
+    start = np.zeros(len(layer))
+    start[kept] = values
+    noise = noise_of(plan.count_draw(1, 1, "leaves"))
+    expected = likely_cells(noisy, noise, start, lambda j: space.digit(layer.cell, j), tree.domain.sizes)
+    expected = np.rint(expected * FINEST) / FINEST
+    root, whole = whole_numbers(tree, [root, expected], randomness, most)
+    if len(layer) <= MOST_CELLS and root[0] <= MOST_ROWS:
+        whole = _exchanged(layer.cell, whole, expected, space, randomness)
+    return [root, whole]
+
+
+def _exchanged(cells: np.ndarray, whole: np.ndarray, expected: np.ndarray, space: Space, randomness: Randomness) -> np.ndarray:
+    """Whole numbers of the same sum, whose tables of two and three are nearer to those of what is expected."""
+    pool = np.flatnonzero(expected)
+    codes = space.codes(cells[pool])
+    rows = exchanged(np.repeat(codes, whole[pool], axis=0), codes, expected[pool], space.domain.sizes, randomness)
+    order = np.argsort(cells)
+    counts: np.ndarray = np.bincount(order[np.searchsorted(cells, space.cells(rows), sorter=order)], minlength=len(cells))
+    return counts
