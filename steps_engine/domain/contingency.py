@@ -53,6 +53,7 @@ def covers(groups: Sequence[Split], sizes: tuple[int, ...], most: int) -> list[t
             lacks = member[left] & ~inside
             gain = lacks[lacks.sum(axis=1) == 1].sum(axis=0) / np.log(np.maximum(size, 2))
             gain[size * np.prod(size, where=inside) > most] = 0
+            gain = np.round(gain, 6)  # 2/log 4 is 1/log 2: which of the two a machine finds larger must not matter
             if not gain.any():
                 break
             inside[np.argmax(gain)] = True

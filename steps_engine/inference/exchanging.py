@@ -23,6 +23,7 @@ TOGETHER, PARTS = 2**6, 2**7  # rows that are judged at once, and at least so ma
 NEAR = 2**18  # cells of rows that are judged at once: as many as a core keeps near
 MOST_VISITS = 2**27  # of a row to a triple, all passes together
 MOST_CELLS = 2**22  # of all triples
+SECONDS_PER_ROW, SECONDS_PER_VISIT = 8e-7, 2.5e-8  # of each pass; of a row that is held against a triple
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ def passes_over(rows: int, sizes: Sequence[int]) -> int:
     if not 0 < visits <= MOST_VISITS or cells_of(sizes) > MOST_CELLS:
         return 0
     return min(PASSES, MOST_VISITS // visits)
+
+
+def seconds(rows: int, sizes: Sequence[int]) -> float:
+    """About how long a core takes to exchange so many rows."""
+    return rows * passes_over(rows, sizes) * (SECONDS_PER_ROW + math.comb(len(sizes), 3) * SECONDS_PER_VISIT)
 
 
 def cells_of(sizes: Sequence[int]) -> int:

@@ -32,6 +32,7 @@ STEPS = 3  # of g in a round
 LARGEST_JOINT = 2**15
 NEXT_TO_NOUGHT = 1e-9  # rows: what is not expected now may be later
 OFFSETS = FARTHEST * RUNGS
+RATIOS = np.exp(np.arange(-OFFSETS, OFFSETS + 1) / RUNGS)  # r, but for 0
 
 Digits = Callable[[int], np.ndarray]
 
@@ -80,11 +81,14 @@ class _Ladder:
 
 
 class _Law:
-    """g: how cells lie about what is implied; r = 0 first."""
+    """g: how cells lie about what is implied; r = 0 first.
+
+    It begins with E r ≤ 1. What noise hides says nothing of g, and a mean above 1 would let μ grow there round by round.
+    """
 
     def __init__(self, ladder: _Ladder) -> None:
         self.ladder = ladder
-        about = np.exp(-np.abs(np.arange(-OFFSETS, OFFSETS + 1)) / RUNGS / 2)
+        about = np.minimum(1, 1 / RATIOS)  # as much below 1 as above: Σ r·about = Σ about
         self.g = np.concatenate([[0.3], about / about.sum()]) / 1.3
 
     def expected(self, place: np.ndarray, level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,6 +155,11 @@ def _beyond_noise(table: np.ndarray, variance: np.ndarray) -> np.ndarray:
     return found
 
 
+def _known(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Of how many attributes together μ knows, in turn: fewer than there are, or it would be the table itself."""
+    return {0: (0,), 1: (0,), 2: (1,)}.get(len(_divided(sizes)), (1, 2))
+
+
 def _divided(sizes: tuple[int, ...]) -> list[int]:
     return [j for j, size in enumerate(sizes) if size > 1]
 
@@ -165,7 +174,7 @@ def likely_cells(noisy: np.ndarray, noise: CountNoise, start: np.ndarray, digit:
     ladder = _Ladder.of(noisy[seen], noise)
     law, place = _Law(ladder), ladder.places(noisy[seen])
     mean, expected, passed = np.full(len(noisy), total / len(noisy)), start, np.zeros(len(noisy))
-    for ways in (1, 2)[: max(len(_divided(shape)) - 1, 0)] or (0,):
+    for ways in _known(shape):
         margins = _Margins.of(digit, shape, ways, len(noisy))
         for _ in range(ROUNDS[ways]):
             margins.fit(mean, expected, passed)

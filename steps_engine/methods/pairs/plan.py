@@ -23,8 +23,8 @@ from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.settled import is_settled
+from steps_engine.inference import exchanging
 from steps_engine.inference.contrasts import PAIR, is_counted, residual_variance
-from steps_engine.inference.exchanging import passes_over
 from steps_engine.inference.reweighting import SWEEPS
 from steps_engine.methods.pairs.balance import balanced
 from steps_engine.methods.pairs.division import (
@@ -54,7 +54,6 @@ COUNTED_PER_ROW_AND_TABLE, SECONDS_PER_TABLE = 3e-9, 7e-3  # of counting; of its
 BYTES_PER_VALUE = 14  # of a block and its base (docs/lab/performance.md)
 SECONDS_PER_ROW, SECONDS_PER_ROW_AND_TABLE = 3e-8, 1e-9  # each time that rows are weighed
 SECONDS_PER_VALUE = 2.5e-7  # of drawing and writing rows
-SECONDS_PER_VISIT = 2.5e-8  # of a row that may be exchanged, to a triple
 SWEPT_BASE, SWEPT_ROWS = SWEEPS, 3 * AGAIN  # times that the base and the rows taken from it are weighed
 SWEPT_BLOCK = SWEPT_IN_BLOCKS + 2  # of several blocks: with their beginning, and with the tables that they settled on
 
@@ -116,8 +115,8 @@ def _seconds(rows: int, sizes: Sequence[int], tables: int, sets: int, *near: int
     """Tables are counted once; every set draws a base of rows, weighs it, takes rows from it and may exchange some."""
     weighed = swept(rows, *near) * (SECONDS_PER_ROW + tables * SECONDS_PER_ROW_AND_TABLE)
     once = tables * (rows * COUNTED_PER_ROW_AND_TABLE + SECONDS_PER_TABLE)
-    visits = rows * passes_over(rows, sizes) * math.comb(len(sizes), 3) if near and rows <= BLOCK else 0
-    made = weighed + _drawn_rows(rows, *near) * len(sizes) * SECONDS_PER_VALUE + visits * SECONDS_PER_VISIT
+    exchanged = exchanging.seconds(rows, sizes) if near and rows <= BLOCK else 0.0
+    made = weighed + _drawn_rows(rows, *near) * len(sizes) * SECONDS_PER_VALUE + exchanged
     return round(3 + once + sets * made, 1)
 
 

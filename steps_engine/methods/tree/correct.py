@@ -74,7 +74,7 @@ def correct(tree: Tree, noisy: NoisyCounts, plan: Plan, randomness: noise.Random
         estimates = least_squares(tree, weights, [total, *(layer[index] for layer in noisy.layers)])
         for depth, estimate in enumerate(estimates):
             sums[depth] += estimate
-        if likely and are_likely(len(plan.layers), plan.budget) and not is_sampled(plan):
+        if likely and are_likely(len(plan.layers), plan.budget):
             _keep(whole, index, likely_table(tree, noisy.layers[0][index], plan, estimates[0], most, randomness))
         elif plan.budget == "split":
             _keep(whole, index, whole_numbers(tree, estimates, randomness, most))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from schemas.plan import Plan
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.domain.cells import Space
 from steps_engine.domain.nodes import Tree
-from steps_engine.inference.exchanging import exchanged
+from steps_engine.inference import exchanging
 from steps_engine.inference.likely_cells import likely_cells
 from steps_engine.inference.rounding import project, whole_numbers
 from steps_engine.noise import Randomness
 
 MOST_CELLS, MOST_ROWS = 2**21, 2**20  # whose rows are exchanged: of more, rounding is a small part of what is wrong
 FINEST = 2.0**20  # steps of an expected count: machines differ by less
+
+
+def are_exchanged(cells: int, rows: int, sizes: Sequence[int]) -> bool:
+    """Not where a table of three attributes is the table itself, whose cells rounding leaves within a row."""
+    return cells <= MOST_CELLS and rows <= MOST_ROWS and sum(size > 1 for size in sizes) > 3
 
 
 def likely_table(
@@ -30,16 +37,17 @@ def likely_table(
     expected = likely_cells(noisy, noise, start, lambda j: space.digit(layer.cell, j), tree.domain.sizes)
     expected = np.rint(expected * FINEST) / FINEST
     root, whole = whole_numbers(tree, [root, expected], randomness, most)
-    if len(layer) <= MOST_CELLS and root[0] <= MOST_ROWS:
+    if are_exchanged(len(layer), int(root[0]), tree.domain.sizes):
         whole = _exchanged(layer.cell, whole, expected, space, randomness)
     return [root, whole]
 
 
 def _exchanged(cells: np.ndarray, whole: np.ndarray, expected: np.ndarray, space: Space, randomness: Randomness) -> np.ndarray:
     """Whole numbers of the same sum, whose tables of two and three are nearer to those of what is expected."""
-    pool = np.flatnonzero(expected)
+    pool = np.flatnonzero((expected > 0) | (whole > 0))  # rounding may put a row where next to nothing is expected
     codes = space.codes(cells[pool])
-    rows = exchanged(np.repeat(codes, whole[pool], axis=0), codes, expected[pool], space.domain.sizes, randomness)
+    weight, rows = np.maximum(expected[pool], 1 / FINEST), np.repeat(codes, whole[pool], axis=0)
+    rows = exchanging.exchanged(rows, codes, weight, space.domain.sizes, randomness)
     order = np.argsort(cells)
     counts: np.ndarray = np.bincount(order[np.searchsorted(cells, space.cells(rows), sorter=order)], minlength=len(cells))
     return counts

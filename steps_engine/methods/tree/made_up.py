@@ -2,7 +2,8 @@
 
 Nothing is known of the records but the domain and how many there are, so that the made-up ones are the plainest: categories as
 frequent as Zipf's, 1, ½, ⅓, …, and attributes independent. Their counts get noise by the quantiles of its law, are made
-consistent and projected as those of a release are, and small margins are compared. All of it is public, and always the same.
+consistent and projected, or taken for what is likely, as those of a release are, and small margins are compared. All of it is
+public, and always the same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from steps_engine.domain.frequencies import zipf
 from steps_engine.inference.likely_cells import likely_cells
 from steps_engine.noise import Randomness, SeededRandomness, uniform
 
-MOST_CELLS = 2**20  # a larger table stands for itself by fewer attributes, with as many rows a cell
+MOST_CELLS, MOST_LIKELY = 2**20, 2**17  # a larger table stands for itself by fewer attributes, with as many rows a cell
 CELLS_IN_ALL = 2**11  # smaller tables are made up several times, so that chance decides little
 MOST_MARGINS = 20  # of each number of attributes that are compared, evenly spaced
 REACH, STEPS = 20, 2**11  # how many lengths of noise from nought, and in how many steps either way
@@ -40,7 +41,8 @@ class Layers:
     def smaller(self) -> Layers:
         """With as few cells as can be held: the last attributes of the cells' layer are left out, though never all."""
         above, last = math.prod(map(math.prod, self.sizes[:-1])), list(self.sizes[-1])
-        while len(last) > 1 and above * math.prod(last) > MOST_CELLS:
+        most = MOST_LIKELY if self.likely else MOST_CELLS
+        while len(last) > 1 and above * math.prod(last) > most:
             last.pop()
         return replace(self, sizes=(*self.sizes[:-1], tuple(last)))
 
@@ -61,7 +63,7 @@ def distances(layers: Layers, rows_per_cell: float, known: bool) -> tuple[float,
 
 
 def _made(layers: Layers, exact: np.ndarray, known: bool, randomness: Randomness) -> np.ndarray:
-    """Counts of cells after noise, least squares (every family of a layer is alike) and projection, top-down."""
+    """Counts of cells after noise, least squares (every family of a layer is alike) and projection, top-down, or likely."""
     nodes = layers.nodes()
     noisy = [
         exact.reshape(width, -1).sum(axis=1) + _spread(noise, width, randomness)

@@ -22,7 +22,9 @@ from steps_engine.accounting.mechanisms import CountNoise, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.cells import Space
 from steps_engine.domain.counting import LARGEST_SET
+from steps_engine.inference import exchanging
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
+from steps_engine.methods.tree.likely import are_exchanged
 from steps_engine.methods.tree.spec import Division, LayeredSpec, TreeSpec, UhSpec
 from steps_engine.scores import must_be_expected
 
@@ -63,16 +65,20 @@ def outline(
     draws = _election_draws(election, allowance, utilities)
     each = (allowance.total - cost_of(draws)) / len(allowance.served)
     draws += _count_draws(shape, shares, each, allowance)
-    held, values = sum(shape.nodes), min(domain.expected_units or 0, LARGEST_SET) * len(domain.names)
+    rows = min(domain.expected_units or 0, LARGEST_SET)
+    held, values = sum(shape.nodes), rows * len(domain.names)
     if sparse:
         draws = [_sampled(draw, len(shape.nodes), domain.all_cells, len(allowance.served)) for draw in draws]
-        held = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_units or 0)
-    seconds = SECONDS_PER_CELL_AND_SET + (SECONDS_PER_LIKELY_CELL_AND_SET if likely and not sparse else 0)
+        held, likely = sum(shape.nodes[:-1]) + MOST_KEPT + (domain.expected_units or 0), False
+    seconds = held * SECONDS_PER_CELL_AND_SET + values * SECONDS_PER_VALUE
+    if likely:
+        seconds += held * SECONDS_PER_LIKELY_CELL_AND_SET
+        seconds += exchanging.seconds(rows, domain.sizes) if are_exchanged(held, rows, domain.sizes) else 0.0
     return Outline(
         layers=_layers(shape, shares, [_noise(allowance, share * each) for share in shares], total, sparse),
         draws=tuple(draws),
-        memory_bytes=bytes_of(held, sets, likely and not sparse) + values * BYTES_PER_VALUE,
-        seconds=round(2 + held * sets * seconds + values * sets * SECONDS_PER_VALUE, 1),
+        memory_bytes=bytes_of(held, sets, likely) + values * BYTES_PER_VALUE,
+        seconds=round(2 + sets * seconds, 1),
         election=election,
     )
 

@@ -30,7 +30,8 @@ def tree_candidate(release: Release) -> Candidate | None:
 def _predicted(release: Release, spec: LayeredSpec) -> Candidate:
     """One table of all cells, as a tree of one layer or more."""
     rows, cells = release.domain.expected_units, Space(release.domain).count()
-    if rows is None or bytes_of(release.domain.all_cells, spec.sets.count, isinstance(spec, FlatSpec)) > MOST_BYTES:
+    likely = are_likely(1 if isinstance(spec, FlatSpec) else 2, spec.sets.budget)
+    if rows is None or bytes_of(release.domain.all_cells, spec.sets.count, likely) > MOST_BYTES:
         return Candidate(spec, 1.0, "expected_rows is not known" if rows is None else f"{many(cells)} cells do not fit")
     asked = release.asking(spec)
     made = outline(asked, allowance_of(asked), None)

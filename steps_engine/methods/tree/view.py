@@ -21,6 +21,7 @@ from steps_engine.methods.tree.branches import Branches, read_branches
 from steps_engine.methods.tree.check import held_and_sampled
 from steps_engine.methods.tree.correct import ConsistentCounts
 from steps_engine.methods.tree.margins import margins, strengths
+from steps_engine.methods.tree.plan import are_likely
 from steps_engine.methods.tree.sparse import is_sampled, threshold_of
 from steps_engine.methods.tree.tables import read_tree
 from steps_engine.methods.views import Branch, Sketch, SketchRow, Total, View
@@ -28,6 +29,11 @@ from steps_engine.methods.views import Branch, Sketch, SketchRow, Total, View
 if TYPE_CHECKING:
     import pandas as pd
 
+OF_LIKELY_CELLS = (
+    " Of each set rows hold what cells are likely to hold, given all noisy counts: about what pairs of attributes imply, and "
+    "more or less as far as counts stand out from the noise."
+)
+SHRUNK = "What attributes have in common is kept as far as it stands out from the noise: that pulls every set the same way too."
 MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
 
@@ -60,6 +66,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
     whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
     factor = standard_errors(plan)
+    likely = are_likely(len(plan.layers), plan.budget)
     own, derived = apart(margins(branches, plan, estimate, whole), domain)
     order = (
         "in an order fixed before the records were read"
@@ -74,11 +81,13 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         heading="The tree",
         text=f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
         "got noise, empty ones too; children were then made to sum to their parents."
-        + (" The cells below it are not shown." if is_sampled(plan) else ""),
+        + (" The cells below it are not shown." if is_sampled(plan) else "")
+        + (OF_LIKELY_CELLS if likely else ""),
         caption=f"The largest branches, with estimated counts and 95 % intervals. In all: {_layers(plan)}",
         tree=largest_branches(branches, estimate, error),
         remarks=(_sampled(domain, plan, branches),) if is_sampled(plan) else (),
         pairs=pairs_of(domain, _told(domain, branches, plan, estimate)),
+        warning=SHRUNK if likely else "",
         standard_errors=factor,
     )  # fmt: skip
 

@@ -163,6 +163,17 @@ def test_what_is_likely_is_a_table_of_the_given_total(noise, shape):
     assert distance(exact, found, len(shape), shape) < 1.25 * distance(exact, start, len(shape), shape) + 0.01
 
 
+def test_where_nearly_everybody_is_in_one_cell_empty_ones_are_not_filled_by_what_noise_leaves_open(monkeypatch):
+    """A law of r that begins with a mean above 1 lets what is implied of 4,095 cells grow until noise contradicts it."""
+    noise, exact, shape = CountNoise(TWO_SIDED_GEOMETRIC, Fraction(7)), np.zeros(8**4, dtype=np.int64), (8, 8, 8, 8)
+    exact[0] = 40_000
+    assert all(fitted(exact, noise, shape, seed)[0][1:].sum() < 40 for seed in range(3))
+    begun = likely._Law(likely._Ladder.of(np.zeros(1, dtype=np.int64), noise)).g
+    assert begun[1:] @ likely.RATIOS <= 1
+    monkeypatch.setattr(likely, "RATIOS", 1 / likely.RATIOS)  # the control: more above 1 than below
+    assert fitted(exact, noise, shape, 0)[0][1:].sum() > 200
+
+
 def test_nothing_is_found_in_a_table_of_nothing_and_everything_where_noise_is_none():
     noise, empty = NOISES["two-sided geometric"], np.zeros(60)
     found = likely.likely_cells(empty.astype(np.int64) - 2, noise, empty, digits((3, 4, 5)), (3, 4, 5))

@@ -33,7 +33,7 @@ ROWS = {
     "given/shared/rho": "4a81146d3353 60e2298226c8",
     "stopping/split/eps": "3d74a0c72eb1 4685800f786b",
     "stopping/shared/eps": "1220f771e050 11fd1d071b08",
-    "flat/split/eps": "08f30bd49f80 048c36462f80",
+    "flat/split/eps": "08f30bd49f80 a3badee0af2f",
     "flat/shared/eps": "3fbc727bb472 74787eadabec",
     "uh/split/eps": "2634a411112b 46887ee5666f",
     "uh/shared/eps": "5fabddf8bb2e bcfac0b89f30",
@@ -121,7 +121,8 @@ def on_another_machine(drawn: Drawn, by: float) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "sets"), [("pairs", SPLIT), ("pairs", SHARED), ("cascade", SHARED), ("given", SHARED), ("privbayes", SPLIT)]
+    ("name", "sets"),
+    [("pairs", SPLIT), ("pairs", SHARED), ("cascade", SHARED), ("given", SHARED), ("flat", SPLIT), ("privbayes", SPLIT)],
 )
 @pytest.mark.whole
 def test_rows_are_the_same_on_a_machine_that_rounds_otherwise(name, sets):
@@ -137,7 +138,8 @@ def test_a_machine_that_rounds_badly_would_be_noticed():
 SCRIPT = """
 import json, sys
 from tests.steps_engine.methods.test_after_noise import hash_of
-print(json.dumps([hash_of(name, "shared", measure) for name in ("pairs", "cascade") for measure in ("eps", "rho")]))
+made = (("pairs", "shared"), ("cascade", "shared"), ("flat", "split"))
+print(json.dumps([hash_of(name, sets, measure) for name, sets in made for measure in ("eps", "rho")]))
 """
 
 

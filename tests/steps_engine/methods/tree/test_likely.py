@@ -15,6 +15,7 @@ from steps_engine.methods.planning import make_plan
 from steps_engine.methods.tree import correct as correcting
 from steps_engine.methods.tree import likely
 from steps_engine.methods.tree.correct import correct
+from steps_engine.methods.tree.predict import flat_candidate
 from steps_engine.methods.tree.sanitize import sanitize
 from steps_engine.methods.tree.structure import build_tree
 from steps_engine.noise import SeededRandomness
@@ -86,6 +87,36 @@ def test_sets_are_nearer_than_projected_counts_and_exchanging_brings_them_nearer
     monkeypatch.setattr(likely, "MOST_ROWS", 0)
     rounded = distances(None)
     assert (usual < rounded).all() and (rounded < 0.8 * projected).all()
+
+
+def test_a_row_that_rounding_puts_where_next_to_nothing_is_expected_is_kept():
+    shape = domain(4, 3, 3, 2)
+    cells = np.arange(Space(shape).count())
+    for expected in (np.where(cells < 30, 2.0, 0.0), np.zeros(len(cells))):
+        whole = np.zeros(len(cells), dtype=np.int64)
+        whole[[0, 5, 70]] = 20, 3, 1
+        found = likely._exchanged(cells, whole, expected, Space(shape), SeededRandomness(1))
+        assert found.sum() == whole.sum() and found.min() >= 0 and len(found) == len(cells)
+
+
+def test_rows_are_not_exchanged_where_tables_of_three_are_the_table_and_the_plan_tells_what_exchanging_takes(monkeypatch):
+    few, more = domain(4, 1, 3, 5, expected_rows=10**6), domain(4, 2, 3, 5, expected_rows=10**6)
+    assert make_plan(release(more, FLAT)).seconds > make_plan(release(few, FLAT)).seconds + 3
+
+    def never(*_):
+        raise AssertionError("exchanged")
+
+    monkeypatch.setattr(likely, "_exchanged", never)
+    corrected(few, 100)
+    with pytest.raises(AssertionError, match="exchanged"):
+        corrected(more, 100)
+
+
+def test_a_shared_flat_table_that_can_be_listed_is_considered():
+    shared = {"count": 2, "budget": "shared"}
+    wide = domain(*[8] * 8, expected_rows=10**5)
+    assert flat_candidate(release(wide, method_spec("flat", sets=shared))).predicted_error < 1
+    assert flat_candidate(release(wide, method_spec("flat", sets={"count": 2}))).why.endswith("do not fit")
 
 
 def test_layers_and_sets_that_share_a_measurement_are_made_as_ever(monkeypatch):
