@@ -21,7 +21,7 @@ from steps_engine.domain.frequencies import zipf
 from steps_engine.inference.likely_cells import likely_cells
 from steps_engine.noise import Randomness, SeededRandomness, uniform
 
-MOST_CELLS, MOST_LIKELY = 2**20, 2**17  # a larger table stands for itself by fewer attributes, with as many rows a cell
+MOST_CELLS = 2**20  # a larger table stands for itself by fewer attributes, with as many rows a cell
 CELLS_IN_ALL = 2**11  # smaller tables are made up several times, so that chance decides little
 MOST_MARGINS = 20  # of each number of attributes that are compared, evenly spaced
 REACH, STEPS = 20, 2**11  # how many lengths of noise from nought, and in how many steps either way
@@ -39,11 +39,13 @@ class Layers:
         return list(accumulate((math.prod(sizes) for sizes in self.sizes), lambda above, below: above * below))
 
     def smaller(self) -> Layers:
-        """With as few cells as can be held: the last attributes of the cells' layer are left out, though never all."""
+        """As many cells as can be held: the last layer leaves out attributes, though never all, and as little as will do.
+
+        A table of fewer attributes is less concentrated, so that noise spoils more of it: one far smaller says too much.
+        """
         above, last = math.prod(map(math.prod, self.sizes[:-1])), list(self.sizes[-1])
-        most = MOST_LIKELY if self.likely else MOST_CELLS
-        while len(last) > 1 and above * math.prod(last) > most:
-            last.pop()
+        while len(last) > 1 and (excess := above * math.prod(last) / MOST_CELLS) > 1:
+            last.remove(min((size for size in last if size >= excess), default=max(last)))
         return replace(self, sizes=(*self.sizes[:-1], tuple(last)))
 
 
@@ -82,8 +84,8 @@ def _made(layers: Layers, exact: np.ndarray, known: bool, randomness: Randomness
         total = projected(estimate.reshape(len(total), -1), total).ravel()
     if layers.likely:
         (sizes,), (noise,) = layers.sizes, layers.noises
-        cells = np.arange(len(total))
-        return likely_cells(noisy[0].astype(np.int64), noise, total, lambda j: np.unravel_index(cells, sizes)[j], sizes)
+        cells, strides = np.arange(len(total)), [math.prod(sizes[j + 1 :]) for j in range(len(sizes))]
+        return likely_cells(noisy[0].astype(np.int64), noise, total, lambda j: cells // strides[j] % sizes[j], sizes)
     return total
 
 

@@ -26,7 +26,8 @@ from steps_engine.methods.pairs.plan import paying
 from steps_engine.methods.pairs.triples import Triples, by_chance, distances, three_way
 from steps_engine.methods.planning import make_plan
 from steps_engine.methods.run_in_memory import run
-from steps_engine.methods.tree.made_up import projected
+from steps_engine.methods.tree import made_up
+from steps_engine.methods.tree.made_up import Layers, projected
 from steps_engine.methods.tree.predict import top_layer, tree_candidate
 from steps_engine.noise import SeededRandomness, two_sided_geometric
 from tests.steps_engine.shapes import domain, release
@@ -51,6 +52,7 @@ TAKEN = {
     "few attributes, more budget": (asked(*FEW, rows=50_000, epsilon="2.718"), "flat"),
     "few rows in a sparse table": (asked(5, 6, 4, 6, 6, 2, rows=6_000, epsilon="2.718"), "flat"),
     "many cells, more budget than noise": (asked(*[2] * 15, 14, epsilon="15"), "flat"),
+    "hundreds of thousands of cells, more budget": (asked(2, 8, 13, 8, 6, 6, 6, rows=64_600, epsilon="7.389"), "flat"),
     "more cells than can be held": (asked(*[100] * 12, epsilon="20"), "cascade"),
     "unknown rows": (asked(2, 3, rows=None), "pairs"),
     "one attribute": (asked(30), "flat"),
@@ -153,6 +155,22 @@ def test_a_table_too_large_to_make_up_stands_for_itself_by_fewer_attributes():
     (flat,) = (each for each in candidates(asked(*[2] * 22, rows=100_000, epsilon="3")) if each.spec.decomposition == "flat")
     (fits,) = (each for each in candidates(asked(*[2] * 20, rows=25_000, epsilon="3")) if each.spec.decomposition == "flat")
     assert flat.predicted_error == pytest.approx(fits.predicted_error, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("above", "sizes", "kept"),
+    [
+        ((), (14, 2, 2, 90), (14, 2, 90)),  # one of two is enough
+        ((), (40, 30, 2, 3), (40, 30, 2)),  # and none that is larger than it needs to be
+        ((), (5000, 4, 9), (4, 9)),  # never all
+        ((100,), (5, 40, 2), (5, 2)),  # what is above stays
+        ((), (20, 30), (20, 30)),
+    ],
+)
+def test_of_a_table_too_large_to_make_up_as_little_as_will_do_is_left_out(monkeypatch, above, sizes, kept):
+    monkeypatch.setattr(made_up, "MOST_CELLS", 3000)
+    layers = (above, sizes) if above else (sizes,)
+    assert Layers(layers, ()).smaller().sizes == ((above, kept) if above else (kept,))
 
 
 def test_pairs_is_predicted_to_err_by_what_chance_puts_beyond_pairs_and_by_less_where_triples_are_measured():
