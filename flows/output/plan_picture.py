@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from html import escape
 
 from schemas.plan import LayerPlan, Plan
 from steps_engine.accounting.measures import MEASURES
 from steps_engine.methods.registry import method_of
+from steps_engine.methods.views import SketchRow
 
 WIDTH, ROW, MOST = 720, 70, 24  # pixels, and nodes shown per layer
+SMALLEST = 0.01  # percent: shares are written so
 
 
 def tree_uri(plan: Plan) -> str:
@@ -19,19 +22,19 @@ def tree_uri(plan: Plan) -> str:
 
 
 def tree_svg(plan: Plan) -> str:
-    pictures = {"shares": _shares_svg, "layers": _layers_svg}
-    return pictures[method_of(plan).sketch(plan).picture](plan)
+    sketch = method_of(plan).sketch(plan)
+    return _layers_svg(plan) if sketch.picture == "layers" else _shares_svg(sketch.rows, MEASURES[plan.measure].symbol)
 
 
-def _shares_svg(plan: Plan) -> str:
-    """One line per part of the plan, as long as its share of what is paid."""
-    paid = MEASURES[plan.measure].symbol
-    widest = max(layer.share for layer in plan.layers)
+def _shares_svg(rows: Sequence[SketchRow], paid: str) -> str:
+    """The lines of the plan that `steps plan` prints, as long as their share of what is paid."""
+    shares = [float(row.share.rstrip("%")) for row in rows]
+    lengths = [WIDTH * share / max(*shares, SMALLEST) for share in shares]
     lines = [
-        f'<text x="190" y="{24 + 26 * i}" text-anchor="end">{escape(", ".join(layer.attributes or ()))}</text>'
-        f'<rect x="200" y="{12 + 26 * i}" width="{float(WIDTH * layer.share / widest):.1f}" height="14" fill="#2b5c8a"/>'
-        f'<text x="{212 + float(WIDTH * layer.share / widest):.1f}" y="{24 + 26 * i}">{float(layer.share):.1%} of {paid}</text>'
-        for i, layer in enumerate(plan.layers)
+        f'<text x="190" y="{24 + 26 * i}" text-anchor="end">{escape(row.what)}</text>'
+        f'<rect x="200" y="{12 + 26 * i}" width="{length:.1f}" height="14" fill="#2b5c8a"/>'
+        f'<text x="{212 + length:.1f}" y="{24 + 26 * i}">{row.share} of {paid}</text>'
+        for i, (row, length) in enumerate(zip(rows, lengths, strict=True))
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + 420} {26 * len(lines) + 16}" font-family="sans-serif" '

@@ -17,6 +17,7 @@ from schemas.spec.yaml import Strict, problem_at
 
 MOST_UNITS = 10_000  # that one person may count as, as for rows of one person
 LARGEST_WEIGHT, MOST_EXPECTED = 1e12, 10**12
+LARGEST_SET = 2**31 - 1  # rows of a synthetic set
 MILLIONTHS = 10**6  # of a unit, in which weights are added up: whole numbers, in any order
 
 
@@ -102,9 +103,11 @@ class Weight(Strict):
         )
         if found.units_per_row * rows_per_person > MOST_UNITS:
             raise problem_at(("weight", "step"), _too_many(found))
-        if found.expected_units > MOST_EXPECTED:
+        if found.expected_units > LARGEST_SET:
             raise problem_at(
-                ("weight", "step"), f"{found.expected_units:,} units are more than can be counted; write a larger step"
+                ("weight", "step"),
+                f"{float(found.step):.6g} would make {found.expected_units:,} rows of {self.total:,} {who}; a synthetic set "
+                f"may have {LARGEST_SET:,}. Write a step of at least {1.01 * self.total / LARGEST_SET:.3g}",
             )
         return found
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from schemas import tables
 from schemas.spec.domain import Domain
+from schemas.spec.weights import LARGEST_SET
 
-LARGEST_SET, LARGEST_UNEXPECTED = 2**31 - 1, 2**26  # rows; what a table may hold, and what nobody expected
+LARGEST_UNEXPECTED = 2**26  # rows, where nobody expected any number
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from schemas.spec.weights import LARGEST_SET
 from steps_engine import noise
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.nodes import Layer, Tree
 
 

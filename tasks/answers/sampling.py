@@ -16,9 +16,9 @@ from schemas import tables
 from schemas.errors import SpecError
 from schemas.identity import canonical
 from schemas.plan import Plan
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.answers.conditions import labels_where
 from steps_engine.answers.sample import ROWS, RULE
-from steps_engine.domain.counting import LARGEST_SET
 from tasks.answers.bundle import Bundle
 from tasks.publishing.bundle import MANIFEST
 from tasks.publishing.formats.csv import csv_lines

@@ -87,7 +87,7 @@ class Waves:
     def unsummable(self, group: Collection[str], cap: Cap | None = None) -> str | None:
         """Why losses in these populations have no sum; None: they have. `cap`: one that would be set."""
         members = [self.spent[name] for name in sorted(group) if name in self.spent]
-        for what, terms in (("neighbours", {each.neighbours for each in members}), ("unit", {each.unit for each in members})):
+        for what, terms in (("neighbours", {each.neighbours for each in members}), ("units", {each.unit for each in members})):
             if len(terms) > 1:
                 return f"their budgets are for different {what} ({', '.join(sorted(terms))}), whose losses do not add up"
         caps = self._caps(group, cap)

@@ -13,13 +13,13 @@ from schemas.spec.analyses import AnyAnalysis, TableAnalysis
 from schemas.spec.domain import Domain
 from schemas.spec.flattened import REFERENCE
 from schemas.spec.release import Release
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import questions_of
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.linked import measured_members
 from steps_engine.methods.households.parts import marked
 from steps_engine.methods.households.spec import HouseholdsSpec

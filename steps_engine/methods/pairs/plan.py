@@ -15,13 +15,13 @@ from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.accounting.measures import PURE
 from steps_engine.accounting.mechanisms import contrast_variance
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.analyses.needed import needed_tables, of_first_order
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Space
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.settled import is_settled
 from steps_engine.inference import exchanging
 from steps_engine.inference.contrasts import PAIR, is_counted, residual_variance

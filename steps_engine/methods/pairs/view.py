@@ -38,7 +38,8 @@ def sketch(plan: Plan) -> Sketch:
     first = [draw for draw in plan.draws if draw.of is not None and draw.set == plan.served[0]]
     alike: dict[object, list[tuple[LayerPlan, Draw]]] = {}
     for layer, draw in zip(plan.layers, first, strict=True):
-        kind = (len(draw.tables[0]), layer.nodes, draw.cost) if len(first) > MOST_LINES and draw.tables else layer.layer
+        of = len(draw.tables[0]) if draw.tables else draw.of
+        kind = (of, layer.nodes, draw.cost) if len(first) > MOST_LINES else layer.layer
         alike.setdefault("again" if draw.of == "again" else kind, []).append((layer, draw))
     rows = [_line(group) for group in alike.values()]
     remarks = [f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected"] if plan.election else []
@@ -51,10 +52,15 @@ def sketch(plan: Plan) -> Sketch:
 def _line(alike: list[tuple[LayerPlan, Draw]]) -> SketchRow:
     """One table, or all that have as many cells and cost as much."""
     (layer, draw), number = alike[0], len(alike)
-    of = _KIND.get(len(draw.tables[0]), "tables") if draw.tables else "pairs"
-    what = said(draw) if number == 1 else f"{number} {of} of {layer.nodes:,} cells" if draw.tables else f"{number} {of} again"
+    what = said(draw) if number == 1 else _several(number, layer, draw)
     nodes = ("≤ " if layer.nodes_are == "at most" else "") + f"{layer.nodes * number:,}"
     return SketchRow(layer.layer, what, nodes, f"{float(layer.share * number):.2%}", length_of(draw), layer.expected_error)
+
+
+def _several(number: int, layer: LayerPlan, draw: Draw) -> str:
+    if draw.tables:
+        return f"{number} {_KIND.get(len(draw.tables[0]), 'tables')} of {layer.nodes:,} cells"
+    return f"{number} pairs again" if draw.of == "again" else f"{number} elected pairs"
 
 
 def said(draw: Draw) -> str:

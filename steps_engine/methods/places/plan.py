@@ -17,11 +17,11 @@ import numpy as np
 from schemas.errors import SpecError
 from schemas.plan import Draw, LayerPlan
 from schemas.spec.release import Release
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.blocks import BLOCK
 from steps_engine.domain.cells import Component
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
 from steps_engine.inference.place_tables import BY, Of, names_of, sizes_of, tree_name

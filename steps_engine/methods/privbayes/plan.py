@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from schemas.plan import ElectionPlan, LayerPlan
 from schemas.spec.release import Release
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.accounting.mechanisms import EXPONENTIAL, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.methods.cascade.plan import ASSUMED_ROWS, BYTES_PER_VALUE, SPREAD
 from steps_engine.scores import must_be_expected
 

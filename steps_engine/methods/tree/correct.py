@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.plan import Plan
+from schemas.spec.weights import LARGEST_SET
 from steps_engine import noise
-from steps_engine.domain.counting import LARGEST_SET, most_rows
+from steps_engine.domain.counting import most_rows
 from steps_engine.domain.nodes import Tree
 from steps_engine.inference.least_squares import least_squares, least_squares_weights, variances
 from steps_engine.inference.rounding import whole_numbers

@@ -16,12 +16,12 @@ from schemas.errors import SpecError
 from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
+from schemas.spec.weights import LARGEST_SET
 from steps_engine import noise
 from steps_engine.accounting.composition import cost_of
 from steps_engine.accounting.mechanisms import CountNoise, noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.cells import Space
-from steps_engine.domain.counting import LARGEST_SET
 from steps_engine.inference import exchanging
 from steps_engine.methods.tree.election import MOST_CANDIDATES, UTILITIES, Utility, grouping_count
 from steps_engine.methods.tree.likely import are_exchanged

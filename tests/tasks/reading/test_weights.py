@@ -13,6 +13,7 @@ import pytest
 from schemas.errors import DataInvalid, KeyRefused, SpecError
 from schemas.spec import yaml
 from schemas.spec.domain import Domain
+from schemas.spec.weights import LARGEST_SET
 from steps_engine.domain.counting import Counts
 from steps_engine.domain.encoding import count_frame
 from tasks.reading.counting import UNFIT
@@ -171,6 +172,14 @@ def test_without_expected_rows_a_step_is_needed():
     text = DATASET.format(weight="{column: w, bounds: [1, 20], total: 5000}").replace("expected_rows: 1000", "overlaps: [a]")
     with pytest.raises(SpecError, match="step is not known: say expected_rows, or step"):
         yaml.validate(Domain, yaml.parse(text, "dataset.yaml"))
+
+
+def test_a_step_that_makes_more_rows_than_a_set_may_have_is_refused_with_one_that_does_not():
+    weight = "{{column: w, bounds: [1, 1000], total: 9000000000, step: {}}}"
+    steps = [yaml.parse(DATASET.replace("1000", "10000000").format(weight=weight.format(step)), "d.yaml") for step in (1, 4.23)]
+    with pytest.raises(SpecError, match="1 would make 9,000,000,000 rows of 9,000,000,000 people.* at least 4.23"):
+        yaml.validate(Domain, steps[0])
+    assert yaml.validate(Domain, steps[1]).expected_units < LARGEST_SET
 
 
 @pytest.mark.parametrize("total, neighbours", [("invariant", "add_remove"), ("public", "substitute")])

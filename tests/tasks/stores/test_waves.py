@@ -103,7 +103,7 @@ def test_losses_that_have_no_sum_are_refused_with_what_to_do(ledger: Ledger, ask
     cap(ledger, "y25", 5 * ONE, "pure", "the board")
     before = ledger.entries()
     for terms, said in (
-        ({"population": "homes", "unit": "household"}, "different unit .household, person."),
+        ({"population": "homes", "unit": "household"}, "different units .household, person."),
         ({"population": "swaps", "neighbours": "substitute"}, "different neighbours"),
         ({"population": "y26", "measure": "zcdp"}, "set the cap in ρ"),
     ):

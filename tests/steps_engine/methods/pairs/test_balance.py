@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from flows.output.plan_picture import tree_svg
 from schemas.spec.analyses import TableAnalysis
 from schemas.spec.method import method_spec
 from steps_engine.accounting.plans import allowance_of
@@ -15,6 +16,7 @@ from steps_engine.methods.pairs import balance, plan
 from steps_engine.methods.pairs.balance import balanced, predicted
 from steps_engine.methods.pairs.division import DECAY, STRONGEST, candidates, division, elected_alone, margin_errors
 from steps_engine.methods.planning import make_plan, plan_with_analyses
+from steps_engine.methods.registry import method_of
 from tests.steps_engine.shapes import domain, release
 
 WIDE = domain(12, 8, 10, 9, 7, 11, 6, 8, expected_rows=10_000)
@@ -83,3 +85,12 @@ def test_a_declared_analysis_keeps_its_plan(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plan, "balanced", lambda _domain, _allowance, divided, _asked, _declared: divided)
     assert plan_with_analyses(declared).draws == found.draws
     assert make_plan(asked).draws != other.draws  # control: what declares nothing has another plan
+
+
+def test_many_elected_pairs_are_one_line_of_the_plan_and_of_its_picture():
+    plan = make_plan(release(domain(*range(3, 25), expected_rows=10**6), PAIRS, "0.1"))
+    rows = method_of(plan).sketch(plan).rows
+    (elected,) = (row for row in rows if "elected" in row.what)
+    assert plan.election and elected.what == f"{plan.election.layers} elected pairs"
+    picture = tree_svg(plan)
+    assert picture.count("<rect x") == len(rows) < 40 and f"{elected.what}<" in picture and f"{elected.share} of ε<" in picture
