@@ -21,8 +21,9 @@ from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import model_of, seen_by
 from steps_engine.analyses.seen import Seen, first_rows, first_seen
 from steps_engine.domain.blocks import blocks_of
+from steps_engine.domain.cells import possible_cells
 from steps_engine.domain.records import codes_of
-from steps_engine.evaluation.combining import combine, interval
+from steps_engine.evaluation.combining import combine, interval, variance_of_shares
 from steps_engine.evaluation.regression import INTERCEPT, fit
 
 TOO_FEW = "Measured, but it cannot be computed: a set has too few rows of the kind it needs."
@@ -45,13 +46,17 @@ def _results(plan: Plan, domain: Domain, rows_of: str | None, sets: Sequence[Any
     """Of those analyses that are of one kind of rows."""
     asked = [each for each in plan.analyses if each.rows_of == rows_of]
     seen, domain = set(columns_of(asked)), seen_by(asked[0], domain)
-    domain = domain.model_copy(
-        update={"attributes": tuple(each for each in domain.attributes if each.name in seen), "rules": (), "derived": ()}
-    )
+    whole, domain = domain, _narrow(domain, [j for j, name in enumerate(domain.names) if name in seen])
     first = [first_rows(records, domain.names) for records in sets] if any(not each.table for each in asked) else []
     codes = [codes_of(records, domain) for records in first]
     for each in asked:
-        yield _result(each, plan, _numbers(each, plan, domain, sets, first, codes) if each.measured else None)
+        of = whole if each.table else domain  # what rules exclude is known to be empty
+        yield _result(each, plan, _numbers(each, plan, of, sets, first, codes) if each.measured else None)
+
+
+def _narrow(domain: Domain, places: Sequence[int]) -> Domain:
+    """So many of its attributes, without anything that ties them together."""
+    return domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in places), "rules": (), "derived": ()})
 
 
 def columns_of(analyses: Sequence[AnalysisPlan]) -> tuple[str, ...]:
@@ -89,7 +94,7 @@ def _result(analysis: AnalysisPlan, plan: Plan, found: Numbers | None) -> Analys
 
 def _counted(records: Any, domain: Domain, places: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """How many rows of a set each cell of a table has."""
-    narrow = domain.model_copy(update={"attributes": tuple(domain.attributes[j] for j in places)})
+    narrow = _narrow(domain, places)
     counts = np.zeros(int(np.prod(sizes)), dtype=np.int64)
     for block in blocks_of(records, narrow.names):
         counts += np.bincount(np.ravel_multi_index(tuple(codes_of(block, narrow).T), sizes), minlength=len(counts))
@@ -97,14 +102,15 @@ def _counted(records: Any, domain: Domain, places: Sequence[int], sizes: Sequenc
 
 
 def _cells(analysis: Analysis, plan: Plan, domain: Domain, sets: Sequence[Any]) -> Numbers:
-    """Every cell's share of the rows; p(1 − p)/n is the variance of sampling in a set, inflated by weights or households."""
+    """Every cell's share of the rows; the variance of sampling in a set is inflated by weights or households."""
     places = [domain.index(name) for name in analysis.table]
     sizes = [domain.sizes[j] for j in places]
-    rows = np.array([[each.num_rows] for each in sets])
-    if not rows.all():
+    if not all(each.num_rows for each in sets):
         raise SpecError("a set has no rows")
-    shares = np.stack([_counted(each, domain, places, sizes) for each in sets]) / rows
-    combined = combine(shares, domain.inflation * shares * (1 - shares) / rows, plan.budget)
+    counts = np.stack([_counted(each, domain, places, sizes) for each in sets])
+    possible = possible_cells(domain, places).ravel()
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    combined = combine(shares, domain.inflation * variance_of_shares(counts, possible), plan.budget)
     labels = product(*(domain.attributes[j].labels for j in places))
     names = tuple(", ".join(f"{name} = {label}" for name, label in zip(analysis.table, cell, strict=True)) for cell in labels)
     low, high = interval(combined.value, combined.variance, combined.freedom)

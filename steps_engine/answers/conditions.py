@@ -12,9 +12,9 @@ from schemas.nearest import meant
 from schemas.spec.attributes import EPOCH, Attribute, Named, Ranged, as_date
 from schemas.spec.domain import Domain
 from schemas.spec.values import minutes_of
+from steps_engine.domain.cells import possible_cells
 from steps_engine.domain.columns import column_of, some
 from steps_engine.domain.values import codes_of_numbers
-from steps_engine.methods.tabulated import possible_cells
 
 
 def read_conditions(texts: Iterable[str]) -> dict[str, str]:

@@ -15,11 +15,12 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, of_persons
 from steps_engine.answers.conditions import codes_where
 from steps_engine.domain.blocks import blocks_of
+from steps_engine.domain.cells import possible_cells
 from steps_engine.domain.columns import Column, column_of
 from steps_engine.domain.records import codes_of
-from steps_engine.evaluation.combining import combine, interval
+from steps_engine.evaluation.combining import combine, interval, variance_of_shares
 from steps_engine.methods.registry import method_of
-from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating, possible_cells
+from steps_engine.methods.tabulated import Asked, Tabulated, Tabulating
 from steps_engine.methods.weighted import table_in_people
 
 PEOPLE, OF_IT = "people of the population", " of the population"  # what weighted counts are of
@@ -167,10 +168,11 @@ def _from_sets(question: Question, domain: Domain, plan: Plan, sets: Sequence[An
     possible = np.stack(np.nonzero(possible_cells(domain, seen)), axis=1)
     there = _counted(asked, seen, possible, domain) > 0
     inflation, people = domain.inflation, float(domain.weighing.step) if domain.weighing else 1.0
+    within = variance_of_shares(counts, there)
     left = 1.0 if domain.unit.rows_per_person > 1 and not domain.unit.exactly else 1 - share  # or the number of rows varies too
     combined = [
-        combine(share, inflation * share * (1 - share) / rows, plan.budget),
-        combine(people * counts, inflation * people**2 * counts * left, plan.budget),
+        combine(share, inflation * within, plan.budget),
+        combine(people * counts, inflation * people**2 * np.maximum(counts * left, rows**2 * within), plan.budget),
     ]
     made = [Quantity(c.value, np.sqrt(c.variance), *interval(c.value, c.variance, c.freedom)) for c in combined]
     shares = Quantity(made[0].value, made[0].error, np.clip(made[0].low, 0, 1), np.clip(made[0].high, 0, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,3 +120,14 @@ class Space:
     def cells(self, codes: np.ndarray) -> np.ndarray:
         """Rows of category codes as cells."""
         return codes.astype(np.int64) @ np.array(self.strides, dtype=np.int64)
+
+
+def possible_cells(domain: Domain, attributes: Sequence[int]) -> np.ndarray:
+    """Which combinations of these attributes, in their order, have an allowed completion: one axis each."""
+    found = np.ones(tuple(domain.sizes[j] for j in attributes), dtype=bool)
+    for component in Space(domain).components:
+        inside = [j for j in component.attributes if j in attributes]
+        allowed = component.completable(tuple(a for a, j in enumerate(component.attributes) if j not in attributes))
+        allowed = allowed.transpose([inside.index(j) for j in attributes if j in inside])
+        found &= allowed.reshape([domain.sizes[j] if j in inside else 1 for j in attributes])
+    return found

@@ -50,6 +50,17 @@ def combine(values: np.ndarray, variances: np.ndarray, sets: Sets, sampling: np.
     return Combined(value, variance, np.maximum(freedom, m - 1), between=True)
 
 
+def variance_of_shares(counts: np.ndarray, possible: np.ndarray) -> np.ndarray:
+    """p(1 − p)/n of each cell in every set of n rows. A cell that is empty there, though it need not be, counts half a row.
+
+    >>> variance_of_shares(np.array([[4, 4, 0, 0]]), np.array([True, True, True, False])) * 8
+    array([[0.25      , 0.25      , 0.05859375, 0.        ]])
+    """
+    rows = counts.sum(axis=1, keepdims=True)
+    share = np.where(possible, np.maximum(counts, 0.5), 0.0) / rows
+    return np.asarray(share * (1 - share) / rows)
+
+
 def sampling_variance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """V_s from two sets of rows drawn from each table: the mean of (q − q')² / 2.
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
-from steps_engine.domain.cells import Space
 
 MOST_TOGETHER = 1_500  # cells whose covariances are held at once
 
@@ -101,17 +100,6 @@ class Tabulating(Protocol):
     def tabulate(self, domain: Domain, plan: Plan, tables: Mapping[str, pa.Table], asked: Asked) -> Tabulated | str:
         """The table; or why what was measured does not tell."""
         ...
-
-
-def possible_cells(domain: Domain, attributes: Sequence[int]) -> np.ndarray:
-    """Which combinations of these attributes, in their order, have an allowed completion: one axis each."""
-    found = np.ones(tuple(domain.sizes[j] for j in attributes), dtype=bool)
-    for component in Space(domain).components:
-        inside = [j for j in component.attributes if j in attributes]
-        allowed = component.completable(tuple(a for a, j in enumerate(component.attributes) if j not in attributes))
-        allowed = allowed.transpose([inside.index(j) for j in attributes if j in inside])
-        found &= allowed.reshape([domain.sizes[j] if j in inside else 1 for j in attributes])
-    return found
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.cells import possible_cells
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.cascade.attribute_tree import AttributeTree, mixed_radix
 from steps_engine.methods.cascade.sanitize import Cascade
 from steps_engine.methods.cascade.synthesize import leaf_variances
 from steps_engine.methods.cascade.tables import read_sanitized
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, possible_cells
+from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated
 
 
 def lacking(domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:

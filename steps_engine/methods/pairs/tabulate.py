@@ -19,13 +19,14 @@ import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.cells import possible_cells
 from steps_engine.inference.evidence import Said
 from steps_engine.inference.reach import standard_errors
 from steps_engine.methods.pairs.estimate import told
 from steps_engine.methods.pairs.structure import Structure, Table
 from steps_engine.methods.pairs.tables import read_measured
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, possible_cells, rows_of
+from steps_engine.methods.tabulated import MOST_TOGETHER, Asked, Joint, Tabulated, rows_of
 
 MOST_NAMED = 3
 MOST_ATTRIBUTES = 12  # of a table: beyond, nobody measured all 2^d of its parts

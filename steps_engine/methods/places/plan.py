@@ -21,7 +21,7 @@ from schemas.spec.weights import LARGEST_SET
 from steps_engine.accounting.mechanisms import noise_of
 from steps_engine.accounting.plans import Allowance, Outline
 from steps_engine.domain.blocks import BLOCK
-from steps_engine.domain.cells import Component
+from steps_engine.domain.cells import Component, possible_cells
 from steps_engine.domain.places import Places, places_of
 from steps_engine.inference.least_squares import least_squares_weights
 from steps_engine.inference.place_tables import BY, Of, names_of, sizes_of, tree_name
@@ -30,7 +30,6 @@ from steps_engine.methods.pairs.plan import bytes_of, swept
 from steps_engine.methods.pairs.plan import outline as outline_of_pairs
 from steps_engine.methods.places.asked import nation_release, wanted_levels
 from steps_engine.methods.places.shares import level_shares, parts
-from steps_engine.methods.tabulated import possible_cells
 
 BYTES_PER_CELL, SECONDS_PER_CELL = 100, 4e-6  # of place tables: noisy, joined, shrunk, raked, listed
 SECONDS_PER_ROW_AND_TABLE = 4e-9  # by place, each time that rows are weighed (docs/lab/places.md)

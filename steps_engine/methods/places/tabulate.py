@@ -16,6 +16,7 @@ import numpy as np
 
 from schemas.plan import Plan
 from schemas.spec.domain import Domain
+from steps_engine.domain.cells import possible_cells
 from steps_engine.domain.places import Places
 from steps_engine.inference.levels import Levels, Sums
 from steps_engine.inference.place_tables import BY, Of, names_of, parts
@@ -25,7 +26,7 @@ from steps_engine.methods.pairs import tabulate as of_pairs
 from steps_engine.methods.places.estimate import Measured, joined, of_all_places
 from steps_engine.methods.places.tables import read_measured
 from steps_engine.methods.protocol import Tables
-from steps_engine.methods.tabulated import Asked, Tabulated, possible_cells
+from steps_engine.methods.tabulated import Asked, Tabulated
 
 
 def lacking(domain: Domain, plan: Plan, tables: Tables, asked: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:

@@ -9,7 +9,8 @@ import statsmodels.formula.api as smf
 from schemas.spec.attributes import Categorical
 from steps_engine.analyses.honesty import honesty
 from steps_engine.analyses.results import columns_of, results_of
-from steps_engine.domain.counting import count_codes
+from steps_engine.domain.cells import possible_cells
+from steps_engine.domain.counting import Counts, count_codes
 from steps_engine.evaluation.combining import combine, interval
 from steps_engine.methods.planning import make_plan, plan_with_analyses
 from steps_engine.methods.run_in_memory import run_plan
@@ -132,6 +133,21 @@ def test_a_coefficient_that_the_sets_do_not_determine_has_no_number():
     made = run_plan(domain, make_plan(release), some_counts(domain, 4000), SeededRandomness(1))
     (found,) = results_of(made.plan, domain, made.records)
     assert [each.estimate for each in found.estimates if each.name.startswith("registered")] == [None]
+
+
+def test_a_cell_that_is_empty_in_every_set_is_not_known_to_be_empty_unless_rules_say_so():
+    table = ("voted", "registered", "age")
+    release = asking(table, method=FLAT | {"sets": {"count": 3, "budget": "split"}}, domain=POLL, epsilon="90")
+    counts = some_counts(POLL, 4000)
+    age = counts.codes[:, POLL.index("age")]
+    seen = Counts(counts.codes[age != 1], counts.count[age != 1])
+    made = run_plan(POLL, make_plan(release), seen, SeededRandomness(1))
+    (found,) = results_of(made.plan, POLL, made.records)
+    possible = possible_cells(POLL, [POLL.index(name) for name in table])
+    value, low, high = (each.reshape(possible.shape) for each in numbers(found))
+    assert not possible.all() and (value[..., 1] == 0).all() and (low[..., 1] == 0).all()
+    assert (high[~possible] == 0).all() and (high[possible] > 0).all()
+    assert (0.0001 < high[..., 1][possible[..., 1]]).all() and (high[..., 1] < 0.001).all()
 
 
 def test_only_columns_that_are_looked_at_are_needed(made, results):
