@@ -1,9 +1,11 @@
 """What `decomposition: auto` takes beside flat, tree, cascade and pairs really run: utility of one set, mean over repeats.
 
 Run with `python -m benchmarks.choosing [FILE SIZES.json] [--repeats N] [--attributes NAME,…] [--rows N]
-[--delta 1e-9]`: the arguments of benchmarks/cascade.py; attributes and rows may be fewer than the file has, which moves where
-the best changes hands. The tree is the one that auto would take. With δ the table is that of zero-concentrated privacy.
-Ratios have a standard error, of the sets that both sides made: one of 1.1 that is as uncertain as 0.1 is no miss.
+[--delta 1e-9] [--twin]`: the arguments of benchmarks/cascade.py; attributes and rows may be fewer than the file has, which
+moves where the best changes hands. A twin has the same domain and as many rows: all that is public is the same, so that auto
+takes the same, and another method may be the best. The tree is the one that auto would take. With δ the table is that of
+zero-concentrated privacy. Ratios have a standard error, of the sets that both sides made: one of 1.1 that is as uncertain as
+0.1 is no miss.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import combinations
 
 import numpy as np
 from rich.console import Console
@@ -108,6 +111,16 @@ def some_of(table: Coded, attributes: str | None, rows: int | None) -> Coded:
     return Coded(names, tuple(table.sizes[j] for j in chosen), kept[:, chosen])
 
 
+def twin_of(table: Coded) -> Coded:
+    """As many rows of the same domain, whose categories are about equally frequent and every pair somewhat dependent."""
+    rng, logit = np.random.default_rng(1), np.zeros(table.sizes)
+    for pair in combinations(range(len(table.sizes)), 2):
+        logit += rng.normal(0, 0.3, [size if j in pair else 1 for j, size in enumerate(table.sizes)])
+    chance = np.exp(logit).ravel()
+    cells = rng.choice(chance.size, table.total, p=chance / chance.sum())
+    return Coded(table.names, table.sizes, np.stack(np.unravel_index(cells, table.sizes), axis=1))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="FILE and SIZES.json")
@@ -115,8 +128,10 @@ def main() -> None:
     parser.add_argument("--attributes")
     parser.add_argument("--rows", type=int)
     parser.add_argument("--delta", help="of zero-concentrated privacy; without it, pure")
+    parser.add_argument("--twin", action="store_true", help="other rows of the same domain, as many")
     asked = parser.parse_args()
     original = some_of(read(*asked.files) if asked.files else standin(), asked.attributes, asked.rows)
+    original = twin_of(original) if asked.twin else original
     title = f"{original.total:,} rows × {len(original.names)} attributes, mean of {asked.repeats} sets"
     title += f", zCDP at δ = {asked.delta}" if asked.delta else ""
     table = Table(title=f"{title}: 2-way · 3-way TVD · KS (√(2-way·3-way) predicted), ratios to the best")
