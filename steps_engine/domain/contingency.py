@@ -44,23 +44,32 @@ def covers(groups: Sequence[Split], sizes: tuple[int, ...], most: int) -> list[t
     Greedy: the attribute that completes most of the remaining groups joins, per logarithm of its categories.
     """
     attributes = np.array(sorted({j for group in groups for j in group}))
-    member = np.array([np.isin(attributes, group) for group in groups])
-    size = np.array([sizes[j] for j in attributes], dtype=float)
+    member = np.zeros((len(groups), len(attributes)), dtype=bool)
+    for row, group in zip(member, groups, strict=True):
+        row[np.searchsorted(attributes, group)] = True
+    size, packed = np.array([sizes[j] for j in attributes], dtype=float), _packed(member)
     left, found = np.ones(len(groups), dtype=bool), []
     while left.any():
         inside = member[np.argmax(left)].copy()
-        while True:
+        while (fits := ~inside & (size * np.prod(size, where=inside) <= most)).any():
             lacks = member[left] & ~inside
-            gain = lacks[lacks.sum(axis=1) == 1].sum(axis=0) / np.log(np.maximum(size, 2))
-            gain[size * np.prod(size, where=inside) > most] = 0
+            gain = fits * lacks[lacks.sum(axis=1) == 1].sum(axis=0) / np.log(np.maximum(size, 2))
             gain = np.round(gain, 6)  # 2/log 4 is 1/log 2: which of the two a machine finds larger must not matter
             if not gain.any():
                 break
             inside[np.argmax(gain)] = True
-        served = left & ~(member & ~inside).any(axis=1)
+        served = left & ~(packed & ~_packed(inside[None])).any(axis=1)
         found.append((tuple(attributes[inside].tolist()), np.flatnonzero(served).tolist()))
         left &= ~served
     return found
+
+
+def _packed(member: np.ndarray) -> np.ndarray:
+    """Rows of truths, sixty-four in a word."""
+    padded = np.zeros((len(member), -(-member.shape[1] // 64) * 64), dtype=bool)
+    padded[:, : member.shape[1]] = member
+    words: np.ndarray = np.packbits(padded, axis=1).view(np.uint64)
+    return words
 
 
 def joint_table(rows: Counts, place: np.ndarray, places: int, attributes: Split, sizes: tuple[int, ...]) -> np.ndarray:

@@ -74,7 +74,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize(("formula", "kind", "where"), MODELS, ids=[formula for formula, *_ in MODELS])
-@pytest.mark.parametrize("each", [7, 1000, ROWS - 1])
+@pytest.mark.parametrize("each", [pytest.param(7, marks=pytest.mark.whole), 1000, ROWS - 1])
 def test_a_set_in_blocks_is_fitted_as_one_in_memory(formula, kind, where, each):
     whole, parts = (seen(formula, kind, records, where) for records in (people(), InBlocks(people(), each)))
     assert whole.weight is None and parts.weight is not None and parts.rows == whole.rows == len(whole.frame)

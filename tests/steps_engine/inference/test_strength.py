@@ -40,8 +40,8 @@ def clear(of: Domain, method: dict, epsilon: str, codes: np.ndarray, seed: int) 
         (TREE, "nearly all alike", 3, 6, "1", 40),
         (TREE, "nearly all alike", 3, 6, "10", 40),
         (TREE, "categories that nobody is in", 3, 6, "1", 40),
-        (PAIRS, "categories that nobody is in", 6, 9, "1", 15),
-        (PAIRS, "nearly all alike", 8, 4, "10", 10),
+        pytest.param(PAIRS, "categories that nobody is in", 6, 9, "1", 15, marks=pytest.mark.whole),
+        pytest.param(PAIRS, "nearly all alike", 8, 4, "10", 10, marks=pytest.mark.whole),
     ],
 )
 def test_attributes_that_have_nothing_to_do_with_each_other_are_not_called_related(

@@ -89,6 +89,7 @@ def test_under_zcdp_what_is_predicted_to_be_best_is_taken(spec, best):
     assert found[best] == min(found.values())
 
 
+@pytest.mark.whole
 def test_many_draws_gain_from_zcdp_and_a_single_one_does_not():
     sizes = [2] * 15
     pure, zcdp = (predicted(asked(*sizes, delta=delta)) for delta in (None, "1e-9"))

@@ -455,6 +455,7 @@ def one_cell_less(columns: dict[str, list]) -> None:
         columns[name].pop()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("lie", [one_cell_more, one_cell_less], ids=lambda lie: lie.__name__)
 @either_measure
 def test_a_contrast_with_another_number_of_cells_is_found(bundles, tmp_path, lie, measure):

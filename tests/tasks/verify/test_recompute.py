@@ -127,6 +127,7 @@ def test_a_moved_count_is_found(lied, name, budget):
     must_name(lied(name, budget, move), {"consistent-counts.parquet"}, "1 of", "estimate")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", NAMES)
 def test_other_noisy_counts_lead_to_other_sets(lied, name):
     """Who moves a noisy count after the fact would have to make every set again, and the estimates."""
