@@ -20,6 +20,7 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
 from steps_engine.analyses.questions import model_of, seen_by
 from steps_engine.analyses.seen import Seen, first_rows, first_seen
+from steps_engine.analyses.weakened import weakened
 from steps_engine.domain.blocks import blocks_of
 from steps_engine.domain.cells import possible_cells
 from steps_engine.domain.records import codes_of
@@ -51,7 +52,7 @@ def _results(plan: Plan, domain: Domain, rows_of: str | None, sets: Sequence[Any
     codes = [codes_of(records, domain) for records in first]
     for each in asked:
         of = whole if each.table else domain  # what rules exclude is known to be empty
-        yield _result(each, plan, _numbers(each, plan, of, sets, first, codes) if each.measured else None)
+        yield _result(each, plan, whole, sets, _numbers(each, plan, of, sets, first, codes) if each.measured else None)
 
 
 def _narrow(domain: Domain, places: Sequence[int]) -> Domain:
@@ -75,8 +76,15 @@ def _numbers(
         return None
 
 
-def _result(analysis: AnalysisPlan, plan: Plan, found: Numbers | None) -> AnalysisResult:
+def trusted(analysis: AnalysisPlan, plan: Plan, domain: Domain, sets: Sequence[Any]) -> tuple[bool, str]:
+    """Whether its intervals are honest, and why: by what was measured, and by what noise has left of it in the sets."""
     honest, why = honesty(analysis, plan)
+    found = weakened(analysis.needs, domain, sets) if honest else None
+    return (honest, why) if found is None else (False, str(found))
+
+
+def _result(analysis: AnalysisPlan, plan: Plan, domain: Domain, sets: Sequence[Any], found: Numbers | None) -> AnalysisResult:
+    honest, why = trusted(analysis, plan, domain, sets) if found else honesty(analysis, plan)
     width = _width(analysis, found) if found else None
     if analysis.measured and width is None:
         honest, why = False, UNDETERMINED if found else TOO_FEW

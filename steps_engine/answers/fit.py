@@ -15,11 +15,11 @@ from schemas.errors import SpecError
 from schemas.plan import Analysis, AnalysisPlan, NeededTable, Plan
 from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
-from steps_engine.analyses.honesty import ALIKE, combining_of, honesty, of_persons
+from steps_engine.analyses.honesty import ALIKE, combining_of, of_persons
 from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.needed import needed_by
 from steps_engine.analyses.questions import MOST_CELLS, cells_of, model_of
-from steps_engine.analyses.results import Fitted, fitted
+from steps_engine.analyses.results import Fitted, fitted, trusted
 from steps_engine.analyses.seen import Seen, seen_of
 from steps_engine.domain.columns import column_of, with_derived
 from steps_engine.evaluation.combining import interval
@@ -70,7 +70,7 @@ def fit_sets(analysis: Analysis, domain: Domain, plan: Plan, tables: Mapping[str
     except np.linalg.LinAlgError:
         raise SpecError(f"{analysis.name!r} cannot be fitted: a set has too few rows of the kind it needs") from None
     low, high = interval(found.value, found.variance, found.freedom)
-    honest, why = honesty(planned, plan)
+    honest, why = trusted(planned, plan, domain, sets)
     persons = of_persons(domain, plan)
     why = f"{why} {ALIKE}" if persons else why
     errors, first = np.sqrt(found.variance), _first_of(sets, rows)

@@ -11,6 +11,7 @@ from typing import Any
 
 from schemas.manifest import Code, FileFacts, Guarantee, Manifest
 from schemas.plan import Plan
+from schemas.results import AnalysisResult
 from schemas.spec.domain import Domain
 from schemas.tables import HOUSEHOLD, PERSON
 from steps_engine.methods.views import View
@@ -90,6 +91,7 @@ class Description:
     persons: tuple[Column, ...]  # of linked tables, what their persons have
     view: View
     files: tuple[File, ...]
+    analyses: tuple[AnalysisResult, ...]
 
     @property
     def title(self) -> str:
@@ -202,6 +204,7 @@ def describe(manifest: Manifest, files: Mapping[str, FileFacts], plan: Plan, dom
         persons=person_columns(domain, view),
         view=view,
         files=tuple(File(name, files[name]) for name in in_order(files)),
+        analyses=manifest.analyses,
     )
 
 

@@ -1,16 +1,17 @@
 """analysis.R: one file of base R that fits models to a release's sets and combines them by its own rule.
 
-It follows from the domain and the plan alone. What is the same in every release stands in pages/analysis.R. Another
-head or body is another name in FORM.
+It follows from the domain, the plan and what the manifest says of the analyses. What is the same in every release stands in
+pages/analysis.R. Another head or body is another name in FORM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from schemas.plan import Plan
+from schemas.results import AnalysisResult
 from schemas.spec.attributes import Attribute, Named
 from schemas.spec.domain import Domain
 from steps_engine.analyses.honesty import combining_of, honesty
@@ -42,15 +43,20 @@ steps_release <- {facts}
 """
 
 
-def analysis_r(domain: Domain, plan: Plan) -> bytes:
+def analysis_r(domain: Domain, plan: Plan, results: Sequence[AnalysisResult] = ()) -> bytes:
     """The file, in ASCII: whatever alphabet a label is written in, R reads it in any locale."""
+    told = {each.name: each.why for each in results}
     facts = {
         "name": plan.release,
         "sets": plan.sets,
         "budget": plan.budget,
         "rule": combining_of(plan),
         "attributes": [_facts(attribute) for attribute in with_derived(domain).attributes],
-        "analyses": [{"name": each.name, "why": honesty(each, plan)[1]} for each in plan.analyses if each.kind != "table"],
+        "analyses": [
+            {"name": each.name, "why": told.get(each.name) or honesty(each, plan)[1]}
+            for each in plan.analyses
+            if each.kind != "table"
+        ],
     }
     body = _BODY.read_text(encoding="ascii")
     if plan.inflation != 1:
@@ -64,7 +70,7 @@ def analysis_r(domain: Domain, plan: Plan) -> bytes:
 
 
 def _write(said: Description) -> bytes:
-    return analysis_r(said.domain, said.plan)
+    return analysis_r(said.domain, said.plan, said.analyses)
 
 
 def _facts(attribute: Attribute) -> dict[str, Any]:
