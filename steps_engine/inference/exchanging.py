@@ -28,17 +28,20 @@ SECONDS_PER_ROW, SECONDS_PER_VISIT = 8e-7, 2.5e-8  # of each pass; of a row that
 
 @dataclass(frozen=True)
 class Tables:
-    """All tables of two and of three attributes, one behind the other."""
+    """All tables of two and of three attributes, one behind the other.
+
+    Not of those with one category: it would be the table without them once more, and an array has 64 axes at most.
+    """
 
     sizes: tuple[int, ...]
 
     @cached_property
     def tables(self) -> list[tuple[int, ...]]:
-        return [*self._pairs, *combinations(range(len(self.sizes)), 3)]
+        return [*self._pairs, *combinations(divided(self.sizes), 3)]
 
     @cached_property
     def _pairs(self) -> list[tuple[int, ...]]:
-        return list(combinations(range(len(self.sizes)), 2))
+        return list(combinations(divided(self.sizes), 2))
 
     @cached_property
     def cells(self) -> np.ndarray:
@@ -118,10 +121,10 @@ def exchanged(
 def passes_over(rows: int, sizes: Sequence[int]) -> int:
     """How often all rows are looked at, from public numbers: their work and memory are bounded.
 
-    >>> passes_over(45_000, (5,) * 15), passes_over(10**6, (5,) * 100), passes_over(100, (2, 2))
+    >>> passes_over(45_000, (5,) * 15), passes_over(10**6, (5,) * 100), passes_over(100, (2, 2, 1))
     (4, 0, 0)
     """
-    visits = rows * math.comb(len(sizes), 3)
+    visits = rows * _triples(sizes)
     if not 0 < visits <= MOST_VISITS or cells_of(sizes) > MOST_CELLS:
         return 0
     return min(PASSES, MOST_VISITS // visits)
@@ -129,17 +132,26 @@ def passes_over(rows: int, sizes: Sequence[int]) -> int:
 
 def seconds(rows: int, sizes: Sequence[int]) -> float:
     """About how long a core takes to exchange so many rows."""
-    return rows * passes_over(rows, sizes) * (SECONDS_PER_ROW + math.comb(len(sizes), 3) * SECONDS_PER_VISIT)
+    return rows * passes_over(rows, sizes) * (SECONDS_PER_ROW + _triples(sizes) * SECONDS_PER_VISIT)
+
+
+def divided(sizes: Sequence[int]) -> list[int]:
+    """The attributes that tell rows apart."""
+    return [j for j, size in enumerate(sizes) if size > 1]
+
+
+def _triples(sizes: Sequence[int]) -> int:
+    return math.comb(len(divided(sizes)), 3)
 
 
 def cells_of(sizes: Sequence[int]) -> int:
-    """Of all tables of three: the third elementary symmetric polynomial of the sizes.
+    """Of all tables of three: the third elementary symmetric polynomial of the sizes that are more than one.
 
-    >>> cells_of((2, 3, 4)), cells_of((2, 3, 4, 5))
+    >>> cells_of((2, 3, 4)), cells_of((2, 3, 1, 4, 5))
     (24, 154)
     """
     one = two = three = 0
-    for size in sizes:
+    for size in (sizes[j] for j in divided(sizes)):
         one, two, three = one + size, two + one * size, three + two * size
     return three
 

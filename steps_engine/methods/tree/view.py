@@ -29,10 +29,7 @@ from steps_engine.methods.views import Branch, Sketch, SketchRow, Total, View
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_LIKELY_CELLS = (
-    " Of each set rows hold what cells are likely to hold, given all noisy counts: about what pairs of attributes imply, and "
-    "more or less as far as counts stand out from the noise."
-)
+ALIKE, ONE_BY_ONE, BY_PAIRS = "as many as any other", "what each attribute alone implies", "what pairs of attributes imply"
 SHRUNK = "What attributes have in common is kept as far as it stands out from the noise: that pulls every set the same way too."
 MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
@@ -66,7 +63,7 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
     estimate, error = counts["estimate"].to_numpy(), counts["standard_error"].to_numpy()
     whole = np.stack([counts[f"whole_{i}"].to_numpy() for i in range(1, plan.sets + 1)])
     factor = standard_errors(plan)
-    likely = are_likely(len(plan.layers), plan.budget)
+    likely, divided = are_likely(len(plan.layers), plan.budget), sum(size > 1 for size in domain.sizes)
     own, derived = apart(margins(branches, plan, estimate, whole), domain)
     order = (
         "in an order fixed before the records were read"
@@ -82,14 +79,23 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         text=f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
         "got noise, empty ones too; children were then made to sum to their parents."
         + (" The cells below it are not shown." if is_sampled(plan) else "")
-        + (OF_LIKELY_CELLS if likely else ""),
+        + (_of_likely_cells(divided) if likely else ""),
         caption=f"The largest branches, with estimated counts and 95 % intervals. In all: {_layers(plan)}",
         tree=largest_branches(branches, estimate, error),
         remarks=(_sampled(domain, plan, branches),) if is_sampled(plan) else (),
         pairs=pairs_of(domain, _told(domain, branches, plan, estimate)),
-        warning=SHRUNK if likely else "",
+        warning=SHRUNK if likely and divided > 1 else "",
         standard_errors=factor,
     )  # fmt: skip
+
+
+def _of_likely_cells(divided: int) -> str:
+    """What rows were made of, by what `likely_cells` fits to a table of so many attributes."""
+    about = {0: ALIKE, 1: ALIKE, 2: ONE_BY_ONE}.get(divided, BY_PAIRS)
+    return (
+        f" Of each set rows hold what cells are likely to hold, given all noisy counts: about {about}, and more or less as far "
+        "as counts stand out from the noise."
+    )
 
 
 def _told(domain: Domain, branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, Beyond | None]:

@@ -111,6 +111,17 @@ def test_the_same_stream_gives_the_same_rows():
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+@pytest.mark.parametrize("beside", [1, 70])
+def test_attributes_of_one_category_have_no_part_in_it_however_many_they_are(beside: int):
+    pool, weight = a_pool(2_000)
+    wide, sizes = np.column_stack([np.zeros((2_000, beside), dtype=np.uint8), pool]), (*(1,) * beside, *SIZES)
+    rows = a_sample(wide, weight, 200)
+    found = exchanged(rows, wide, weight, sizes, SeededRandomness("rows"))
+    assert np.array_equal(found[:, beside:], exchanged(rows[:, beside:], pool, weight, SIZES, SeededRandomness("rows")))
+    assert (found != rows).any() and not found[:, :beside].any()
+    assert exchanging.seconds(200, sizes) == exchanging.seconds(200, SIZES) > 0
+
+
 @pytest.mark.parametrize(("rows", "sizes"), [(10**6, (4,) * 40), (100, (2, 2)), (0, (2, 2, 2)), (50, (200, 200, 200))])
 def test_what_is_too_much_or_nothing_is_left_as_it_is(rows: int, sizes: tuple[int, ...]):
     assert passes_over(rows, sizes) == 0

@@ -12,6 +12,7 @@ from steps_engine.evaluation.coded import Coded
 from steps_engine.evaluation.measures.margins import margins
 from steps_engine.inference.rounding import whole_numbers
 from steps_engine.methods.planning import make_plan
+from steps_engine.methods.run_in_memory import run_plan
 from steps_engine.methods.tree import correct as correcting
 from steps_engine.methods.tree import likely
 from steps_engine.methods.tree.correct import correct
@@ -129,3 +130,16 @@ def test_layers_and_sets_that_share_a_measurement_are_made_as_ever(monkeypatch):
         corrected(SHAPES["uneven"], 100, method)
     with pytest.raises(AssertionError, match="likely"):
         corrected(SHAPES["uneven"], 100)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "about", "shrunk"),
+    [((1, 9), "as many as", False), ((4, 1, 3), "what each attribute alone", True), ((4, 2, 3), "what pairs", True)],
+)
+def test_a_page_says_of_rows_what_they_were_made_of(sizes, about, shrunk):
+    """Of one attribute or two there is no pair that could tell anything of a cell."""
+    shape = domain(*sizes)
+    plan = make_plan(release(shape, FLAT))
+    made = run_plan(shape, plan, counted(shape, 200), SeededRandomness(1))
+    shown = made.method.view(shape, plan, made.tables)
+    assert f"about {about} " in shown.text and bool(shown.warning) == shrunk
