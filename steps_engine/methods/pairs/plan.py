@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import combinations
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.plan import Draw, ElectionPlan, LayerPlan
 from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
@@ -182,7 +183,7 @@ def importance_of(domain: Domain, method: PairsSpec) -> list[float]:
     """1 unless the author says otherwise."""
     for name in method.importance:
         if name not in domain.names:
-            raise SpecError(f"importance names {name!r}; the domain has {', '.join(domain.names)}.")
+            raise SpecError(f"importance names {name!r}; {meant(name, domain.names, 'the domain has')}")
     return [float(method.importance.get(name, 1)) for name in domain.names]
 
 

@@ -87,10 +87,11 @@ def test_a_declared_analysis_keeps_its_plan(monkeypatch: pytest.MonkeyPatch):
     assert make_plan(asked).draws != other.draws  # control: what declares nothing has another plan
 
 
-def test_many_elected_pairs_are_one_line_of_the_plan_and_of_its_picture():
-    plan = make_plan(release(domain(*range(3, 25), expected_rows=10**6), PAIRS, "0.1"))
-    rows = method_of(plan).sketch(plan).rows
-    (elected,) = (row for row in rows if "elected" in row.what)
+@pytest.mark.parametrize(("largest", "rows"), [(25, 10**6), (10, 10**4)], ids=["many tables", "few"])
+def test_elected_pairs_are_one_line_of_the_plan_and_of_its_picture(largest: int, rows: int):
+    plan = make_plan(release(domain(*range(3, largest), expected_rows=rows), PAIRS, "0.1"))
+    lines = method_of(plan).sketch(plan).rows
+    (elected,) = (row for row in lines if "elected" in row.what)
     assert plan.election and elected.what == f"{plan.election.layers} elected pairs"
     picture = tree_svg(plan)
-    assert picture.count("<rect x") == len(rows) < 40 and f"{elected.what}<" in picture and f"{elected.share} of ε<" in picture
+    assert picture.count("<rect x") == len(lines) < 40 and f"{elected.what}<" in picture and f"{elected.share} of ε<" in picture
