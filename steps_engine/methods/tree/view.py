@@ -33,6 +33,7 @@ OF_LIKELY_CELLS = (
     " Of each set rows hold what cells are likely to hold, given all noisy counts: about what pairs of attributes imply, and "
     "more or less as far as counts stand out from the noise."
 )
+OF_ONE_LAYER = "Every combination of the categories of all attributes was counted, and every count got noise, empty ones too."
 SHRUNK = "What attributes have in common is kept as far as it stands out from the noise: that pulls every set the same way too."
 MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
@@ -78,9 +79,8 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         margins=own,
         derived=derived,
         estimated_by=ESTIMATED_BY,
-        heading="The tree",
-        text=f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
-        "got noise, empty ones too; children were then made to sum to their parents."
+        heading="The tree" if len(plan.layers) > 1 else "The table",
+        text=(_of_layers(order) if len(plan.layers) > 1 else OF_ONE_LAYER)
         + (" The cells below it are not shown." if is_sampled(plan) else "")
         + (OF_LIKELY_CELLS if likely else ""),
         caption=f"The largest branches, with estimated counts and 95 % intervals. In all: {_layers(plan)}",
@@ -90,6 +90,13 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         warning=SHRUNK if likely else "",
         standard_errors=factor,
     )  # fmt: skip
+
+
+def _of_layers(order: str) -> str:
+    return (
+        f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
+        "got noise, empty ones too; children were then made to sum to their parents."
+    )
 
 
 def _told(domain: Domain, branches: Branches, plan: Plan, estimate: np.ndarray) -> dict[Two, Beyond | None]:
