@@ -1,11 +1,11 @@
 """How often intervals that a page calls honest hold the truth, on a file that nothing was settled with.
 
 Run with `python -m benchmarks.honest FILE SIZES.json --model FORMULA --table A,B … [--repeats N] [--rows N] [--sets M]
-[--epsilon E] [--delta D]`. FILE (Parquet or CSV) holds category codes from 0, SIZES.json the number of categories of each
-attribute: attributes of two are categories, others whole numbers, of which C(name) in a formula makes categories; what names
-may not hold is written _. The file is the population. Every repeat draws rows of it with replacement, a release declares the
-analyses, and intervals as the manifest tells them are held against what the file itself says; of tables those of cells in
-which 20 rows or more are to be expected. Without δ the budget is pure.
+[--epsilon E] [--delta D] [--attributes NAME,…]`. FILE (Parquet or CSV) holds category codes from 0, SIZES.json the number of
+categories of each attribute: attributes of two are categories, others whole numbers, of which C(name) in a formula makes
+categories; what names may not hold is written _. The file is the population. Every repeat draws rows of it with replacement,
+a release declares the analyses, and intervals as the manifest tells them are held against what the file itself says; of tables
+those of cells in which 20 rows or more are to be expected. Without δ the budget is pure.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cascade import read
+from benchmarks.choosing import some_of
 from schemas.plan import Analysis
 from schemas.results import AnalysisResult
 from schemas.spec.domain import Domain
@@ -113,6 +114,7 @@ def main() -> None:
     parser.add_argument("files", nargs=2, help="FILE and SIZES.json")
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("--table", action="append", default=[])
+    parser.add_argument("--attributes", help="fewer than the file has")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="the number of the first repeat")
     parser.add_argument("--rows", type=int, default=10_000)
@@ -125,7 +127,7 @@ def main() -> None:
     title = f"{asked.rows:,} rows, m = {asked.sets}, {asked.repeats} repeats, ε = {asked.epsilon}"
     title += f" at δ = {asked.delta}" if asked.delta else ", pure"
     shown = Table("analysis", "intervals", "honest", "held", "least", "width : expected", title=title)
-    for row in measure(read(*asked.files), analyses, privacy, asked):
+    for row in measure(some_of(read(*asked.files), asked.attributes, None), analyses, privacy, asked):
         shown.add_row(*row)
     Console(width=150).print(shown)
     Console().print(f"{(time.process_time() - begun) / asked.repeats:.1f} CPU s a repeat")

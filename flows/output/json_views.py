@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
     """The plan of a release with what is left of its population's budget; balance is null without a grant."""
+    from steps_engine.analyses.ruled_out import remarks_on
     from steps_engine.methods.planning import make_plan
     from steps_engine.methods.registry import method_of
     from steps_engine.methods.weighted import sketch_in_units
@@ -46,13 +47,14 @@ def describe_plan(home: Home, path: Path, period: str | None) -> dict[str, Any]:
         "covered": why_not is None,
         "why_not_covered": why_not,
         "source": _readable(asked),
-        **({"remarks": list(asked.domain.remarks)} if asked.domain.remarks else {}),
+        **({"remarks": remarks} if (remarks := [*asked.domain.remarks, *remarks_on(made.analyses, asked.domain)]) else {}),
         "sketch": asdict(sketch_in_units(method_of(made).sketch(made), made)),
     }
 
 
 def describe_wanted(path: Path, period: str | None, wanted: str) -> dict[str, Any]:
     """About the least budget at which the release would give one analysis as accurately as wanted."""
+    from steps_engine.analyses.ruled_out import remarks_on
     from steps_engine.analyses.wanted import budget_wanted
     from steps_engine.methods.planning import plan_with_analyses
     from tasks.specs import load_release, refusals_naming
@@ -71,6 +73,7 @@ def describe_wanted(path: Path, period: str | None, wanted: str) -> dict[str, An
         "delta": made.delta,
         "expected_width": found.expected_width,
         "share": str(found.share),
+        **({"remarks": list(remarks)} if (remarks := remarks_on([found], asked.domain)) else {}),
     }
 
 

@@ -28,7 +28,7 @@ def plan(answer: dict[str, Any]) -> None:
         error = f"misplaces about {share} of rows ({each['why']})"
         say(f"auto      {each['decomposition']}: {error}; {chosen}")
     say(*sketch["remarks"], *(_analysis(each, symbol) for each in answer.get("analyses", ())))
-    say(*(f"note      {remark}" for remark in answer.get("remarks", ())))
+    say(*_notes(answer))
     cost = f"{symbol} = {answer['rho'] or answer['epsilon']} for each {answer['unit']}"
     say(f"cost      {cost}   (population {answer['population']}: {_left(answer)})", *_meaning(answer))
     say(*[f"budget    does not cover this: {answer['why_not_covered']}"] * (not answer["covered"]))
@@ -84,7 +84,11 @@ def wanted(answer: dict[str, Any]) -> None:
     needed = f"ε = {answer['epsilon_needed']}"
     if answer["rho_needed"]:
         needed = f"ρ = {answer['rho_needed']} (ε = {up(answer['epsilon_needed'])} at δ = {answer['delta']})"
-    say(f"{answer['wanted']}: {needed} is needed; {_expected(answer)}")
+    say(f"{answer['wanted']}: {needed} is needed; {_expected(answer)}", *_notes(answer))
+
+
+def _notes(answer: dict[str, Any]) -> list[str]:
+    return [f"note      {remark}" for remark in answer.get("remarks", ())]
 
 
 def _left(answer: dict[str, Any]) -> str:

@@ -44,6 +44,13 @@ class TableAnalysis(Strict):
         "than this to either side, such as 1% (of all rows).",
     )
 
+    @field_validator("within")
+    @classmethod
+    def _part(cls, within: Fraction | None) -> Fraction | None:
+        if within is not None and within >= 1:
+            raise ValueError(f"within of a table is a part of all rows, such as 1% or 0.01, not {within}")
+        return within
+
     @field_validator("table")
     @classmethod
     def _distinct(cls, table: tuple[str, ...]) -> tuple[str, ...]:

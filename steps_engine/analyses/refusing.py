@@ -18,6 +18,7 @@ from steps_engine.analyses.design import terms_over
 from steps_engine.analyses.measured import Measured
 from steps_engine.analyses.predict import reach, variances_of
 from steps_engine.analyses.questions import model_of, seen_by
+from steps_engine.analyses.ruled_out import always_alike
 from steps_engine.evaluation.regression import INTERCEPT, variables
 
 PlanOf = Callable[[Release], Plan]
@@ -30,6 +31,9 @@ LARGEST_TRIED = 1000 * UNIT  # an ε or ρ beyond it is no answer
 def must_be_had(release: Release, plan: Plan, plan_of: PlanOf) -> None:
     """Refuses a plan one of whose analyses cannot be had, or not within what was asked."""
     for place, analysis in enumerate(plan.analyses):
+        if (alike := always_alike(analysis, release.domain)) is not None:
+            told = f"analysis {analysis.name!r}: {alike}. There is nothing to estimate: ask among other rows, or leave it out."
+            raise KeyRefused(f'release "{release.name}", {told}', "analyses", place)
         if (why := shortfall(analysis, release.domain)) is not None:
             found = budget_for(release, plan_of, analysis.name)
             told = f"analysis {analysis.name!r}: {why}. {remedy(release, plan, analysis, found)}"

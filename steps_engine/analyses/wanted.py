@@ -13,6 +13,7 @@ from schemas.spec.analyses import ModelAnalysis, TableAnalysis
 from schemas.spec.release import Release
 from steps_engine.analyses.questions import question_of
 from steps_engine.analyses.refusing import PlanOf, budget_for, remedy, shortfall
+from steps_engine.analyses.ruled_out import always_alike
 
 _WANTED = re.compile(r"(.+?)\s*(?:±|\+/-|\+-)\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(%?)\s*")
 
@@ -38,7 +39,10 @@ def parse_wanted(text: str) -> TableAnalysis | ModelAnalysis:
 def budget_wanted(release: Release, wanted: str, plan_of: PlanOf) -> tuple[Plan, AnalysisPlan]:
     """The plan of a release with about the least budget that gives what is wanted, and what it gives; or a SpecError."""
     asked = parse_wanted(wanted)
-    name = question_of(asked, release.domain).name
+    question = question_of(asked, release.domain)
+    name = question.name
+    if (alike := always_alike(question, release.domain)) is not None:
+        raise SpecError(f"wanted {wanted!r}: {alike}. There is nothing to estimate: ask something else.")
     others = tuple(each for each in release.spec.analyses if question_of(each, release.domain).name != name)
     release = release.model_copy(update={"spec": release.spec.model_copy(update={"analyses": (*others, asked)})})
     found = budget_for(release, plan_of, name)

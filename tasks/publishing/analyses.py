@@ -49,6 +49,7 @@ def analysis_views(manifest: Manifest, plan: Plan) -> Iterator[dict[str, Any]]:
             "achieved": _width(planned, result.achieved_width),
             "quantity": _quantity(planned),
             "intervals": _intervals(plan, result),
+            "undetermined": _undetermined(result),
             "rows": [_row(planned, each) for each in result.estimates[:MOST_SHOWN]],
             "more": max(len(result.estimates) - MOST_SHOWN, 0),
         }
@@ -66,6 +67,11 @@ def _intervals(plan: Plan, result: AnalysisResult) -> str:
     if not result.measured:
         return "none: the data do not say"
     return "not honest" if plan.at_most is None else "not known to cover"
+
+
+def _undetermined(result: AnalysisResult) -> list[str]:
+    """Coefficients without an estimate, where others have one."""
+    return [each.name for each in result.estimates if each.estimate is None]
 
 
 def _width(planned: AnalysisPlan, width: float | None) -> str:

@@ -44,6 +44,15 @@ def test_the_plan_tells_of_every_analysis_and_reads_no_data(small: Small, steps)
     assert "expected in the widest coefficient (logistic) if categories are equally frequent" in out
 
 
+def test_what_the_rules_make_infinite_is_noted_by_the_plan_and_where_it_is_wanted(small: Small, steps):
+    ask(small)
+    note = "note      working ~ age + region: by the rules working is always no where region = west"
+    assert note in steps("plan", small.release).out
+    assert len(steps("plan", small.release, "--json").json["remarks"]) == 1
+    wanted = steps("plan", small.release, "--wanted", "working ~ age + region ±9")
+    assert note in wanted.out and "is needed" in wanted.out
+
+
 def test_a_plan_without_analyses_has_no_such_key(small: Small, steps):
     assert "analyses" not in steps("plan", small.release, "--json").json
 

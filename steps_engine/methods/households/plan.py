@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from schemas.budget import UNIT
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.plan import LayerPlan
 from schemas.spec.analyses import AnyAnalysis, TableAnalysis
 from schemas.spec.domain import Domain
@@ -91,7 +92,7 @@ def _asked(release: Release, flat: Domain, method: HouseholdsSpec, tables: tuple
     importance = {name: method.importance.get(name, Fraction(1)) * (OWN if name in own else 1) for name in names}
     known = [name for name in release.domain.counted.names if name not in places]
     if unknown := set(method.importance).difference(known):
-        raise SpecError(f"importance names {min(unknown)!r}; there are {', '.join(known)}.")
+        raise SpecError(f"importance names {min(unknown)!r}; {meant(min(unknown), known)}")
     spec_of = PlacesSpec if flat.geographies else PairsSpec
     pairs = spec_of(sets=method.sets, pairs="all").model_copy(update={"importance": importance})
     total = release.spec.privacy.total if flat is release.domain else "estimated"

@@ -23,8 +23,8 @@ PARTS = tuple(Fraction(part, 20) for part in range(1, 20))
 def balanced(
     domain: Domain, allowance: Allowance, divided: Division, asked: int | str | None, declared: Sequence[Table]
 ) -> Division:
-    """From public inputs. Plans with declared tables, whose intervals were measured as they are, stay; so do those under ρ and
-    those of all pairs, where a few percent at most are predicted to be gained. A number that was asked for stays too.
+    """From public inputs. Plans under ρ and those of all pairs stay, where a few percent at most are predicted to be gained; so
+    does a number that was asked for. What declared tables get is taken out before, in plan.py: with them all stays as it is.
     """
     if allowance.measure is not PURE or declared or not divided.elected:
         return divided

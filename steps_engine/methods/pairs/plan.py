@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 from schemas.errors import SpecError
+from schemas.nearest import meant
 from schemas.plan import Draw, ElectionPlan, LayerPlan
-from schemas.plan import Table as Names
 from schemas.spec.domain import Domain
 from schemas.spec.release import Release
 from schemas.spec.weights import LARGEST_SET
@@ -30,18 +31,15 @@ from steps_engine.methods.pairs.balance import balanced
 from steps_engine.methods.pairs.division import (
     ASSUMED_ROWS,
     VOTES,
-    Block,
     Division,
     Matter,
     blocks,
     candidates,
-    crossed,
     division,
-    grouped_sizes,
-    is_whole,
     shares_of,
     weights,
 )
+from steps_engine.methods.pairs.draws import again_draws, election_draws, margin_draws, table_draws
 from steps_engine.methods.pairs.kept_back import Again, kept_back
 from steps_engine.methods.pairs.rows_in_blocks import SWEPT as SWEPT_IN_BLOCKS
 from steps_engine.methods.pairs.spec import PairsSpec
@@ -49,7 +47,6 @@ from steps_engine.methods.pairs.structure import Table
 from steps_engine.methods.pairs.synthesize import AGAIN, base_size
 from steps_engine.methods.pairs.triples import Triples, triples
 
-SPREAD = Fraction(1)  # of a pair's score
 COUNTED_PER_ROW_AND_TABLE, SECONDS_PER_TABLE = 3e-9, 7e-3  # of counting; of its lines on the page and their check
 BYTES_PER_VALUE = 14  # of a block and its base (docs/lab/performance.md)
 SECONDS_PER_ROW, SECONDS_PER_ROW_AND_TABLE = 3e-8, 1e-9  # each time that rows are weighed
@@ -67,32 +64,35 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
     domain, method = release.domain, pairs_spec(release)
     declared = declared_tables(release, allowance)
     divided = division(domain, allowance, method.pairs, declared)
-    divided = balanced(domain, allowance, divided, method.pairs, declared) if alone else divided
+    matter = matter_of(release, declared)
+    asked_for = of_analyses(domain, allowance, divided, matter, declared) if alone else []
+    paid = sum((draw.cost for draw in asked_for), Fraction(0))
+    rest = replace(allowance, total=allowance.total - paid)
+    if alone:
+        divided = balanced(domain, rest, divided, method.pairs, () if asked_for else declared)
+        divided = replace(divided, elected=min(divided.elected, _undeclared(domain, declared)))
     possible = [pair for pair in candidates(domain) if among is None or among.intersection(pair)]
     pairs = [] if divided.elected else untold(possible, declared, allowance)
     tables = tuple(dict.fromkeys([*pairs, *declared]))
     third = paying(domain, allowance, divided, method.pairs, declared)
-    vital = of_first_order(release, [tuple(domain.names[j] for j in table) for table in declared])
-    matter = Matter(tuple(importance_of(domain, method)), frozenset(tuple(map(domain.index, names)) for names in vital))
-    each = allowance.total / len(allowance.served)
+    each = rest.total / len(allowance.served)
     measured = bool(tables or divided.elected)
     counted = release.spec.privacy.total == "estimated" or max(domain.sizes) == 1  # something must be there to count
-    draws = [*_margin_draws(domain, matter, divided.margins * each if measured else each, counted, allowance)]
-    left = (1 - divided.margins) * allowance.total
+    draws = [*margin_draws(domain, matter, divided.margins * each if measured else each, counted, allowance)]
+    left = (1 - divided.margins) * rest.total
     if divided.elected:
         votes = VOTES[allowance.measure.name]
-        draws += [
-            allowance.election(f"election {i + 1}", votes * left / divided.elected, SPREAD, layer=i)
-            for i in range(divided.elected)
-        ]
+        draws += election_draws(divided.elected, votes * left, allowance)
         left *= 1 - votes
     if measured:
         each = left / len(allowance.served)
         waits = kept_back(domain, allowance, divided, method.pairs) if alone and not declared else Again()
         of_pairs = (1 - third.part) * each
-        draws += _table_draws(domain, matter, tables, divided.elected, (1 - waits.part) * of_pairs, allowance)
-        draws += _again_draws(waits, of_pairs, allowance)
-        draws += _table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
+        beside = () if asked_for else tables
+        draws += table_draws(domain, matter, beside, divided.elected, (1 - waits.part) * of_pairs, allowance)
+        draws += asked_for
+        draws += again_draws(waits, of_pairs, allowance)
+        draws += table_draws(domain, matter, third.tables, 0, third.part * each, allowance) if third.tables else []
     number = len(tables) + len(third.tables) + divided.elected
     rows = min(domain.expected_units or ASSUMED_ROWS, LARGEST_SET)
     larger, shared = third.tables or any(len(table) > PAIR for table in declared), method.sets.count > len(allowance.served)
@@ -102,8 +102,36 @@ def outline(release: Release, allowance: Allowance, among: frozenset[int] | None
         draws=tuple(draws),
         memory_bytes=bytes_of(min(rows, BLOCK), len(domain.sizes), *near),
         seconds=_seconds(rows, domain.sizes, number, method.sets.count, *near),
-        election=_election(divided, allowance, len(set(candidates(domain)).difference(declared))),
+        election=_election(divided, allowance, 1 - paid / allowance.total, _undeclared(domain, declared)),
     )
+
+
+def of_analyses(
+    domain: Domain, allowance: Allowance, divided: Division, matter: Matter, declared: Sequence[Table]
+) -> list[Draw]:
+    """What analyses need, where pairs are elected under ε: with as much of the budget as `division` gives it.
+
+    Margins and elected pairs then divide the rest by what leaves least wrong (balance.py), as if nothing were declared: a
+    small table that somebody names does not take from all margins what they have without it.
+    """
+    if allowance.measure is not PURE or not divided.elected:
+        return []
+    of_tables = (1 - VOTES[allowance.measure.name]) * (1 - divided.margins) * allowance.total / len(allowance.served)
+    drawn = table_draws(domain, matter, declared, divided.elected, of_tables, allowance)
+    return [draw for draw in drawn if draw.of != "elected"]
+
+
+def matter_of(release: Release, declared: Sequence[Table]) -> Matter:
+    """How much each table matters: by `importance`, and by what analyses need at first order."""
+    domain = release.domain
+    vital = of_first_order(release, [tuple(domain.names[j] for j in table) for table in declared])
+    of = importance_of(domain, pairs_spec(release))
+    return Matter(tuple(of), frozenset(tuple(map(domain.index, names)) for names in vital))
+
+
+def _undeclared(domain: Domain, declared: Sequence[Table]) -> int:
+    """How many pairs may be elected."""
+    return len(set(candidates(domain)).difference(declared))
 
 
 def bytes_of(rows: int, attributes: int, *tables: int) -> int:
@@ -182,63 +210,8 @@ def importance_of(domain: Domain, method: PairsSpec) -> list[float]:
     """1 unless the author says otherwise."""
     for name in method.importance:
         if name not in domain.names:
-            raise SpecError(f"importance names {name!r}; the domain has {', '.join(domain.names)}.")
+            raise SpecError(f"importance names {name!r}; {meant(name, domain.names, 'the domain has')}")
     return [float(method.importance.get(name, 1)) for name in domain.names]
-
-
-def _margin_draws(domain: Domain, matter: Matter, cost: Fraction, counted: bool, allowance: Allowance) -> Iterator[Draw]:
-    """The number of rows, where it is not known, and every one-way table; under ε those of two categories together."""
-    named: list[Table] = [(), *((j,) for j, size in enumerate(domain.sizes) if size > 1)]
-    found = blocks(named if counted else named[1:], domain.sizes, allowance)
-    shares = shares_of(weights(found, domain.sizes, matter, allowance)) if found else []
-    for set_ in allowance.served:
-        for block, share in zip(found, shares, strict=True):
-            yield _drawn(domain.names, block, share * cost, _said(set_), "(margins)", set_, 0, allowance)
-
-
-def _said(set_: int | None) -> str:
-    return "all sets" if set_ is None else f"set {set_}"
-
-
-def _table_draws(
-    domain: Domain, matter: Matter, tables: Sequence[Table], elected: int, cost: Fraction, allowance: Allowance
-) -> Iterator[Draw]:
-    """Every table by what its noise is expected to cost in error; elected ones alike."""
-    names, all_sizes = domain.names, domain.sizes
-    found = blocks(tables, all_sizes, allowance)
-    whole = not elected and is_whole(domain, allowance)
-    sizes = domain.sizes if whole else grouped_sizes(domain, allowance, float(cost), matter.declared)
-    alone = weights([Block((pair,)) for pair in candidates(domain)], sizes, matter, allowance)
-    votes = [sum(alone) / len(alone)] * elected  # an elected pair is expected to matter as others do
-    shares = shares_of([*weights(found, sizes, matter, allowance), *votes])
-    for set_ in allowance.served:
-        before = _said(set_)
-        for i in range(1, elected + 1):
-            name = f"{before}: elected pair {i}"
-            yield allowance.interaction(name, shares[-1] * cost, of="elected", tree=f"pair {i}", set_=set_)
-        for block, share in zip(found, shares, strict=False):
-            shared = [names[j] for j in crossed(block.tables[0], all_sizes)]
-            tree = " × ".join([*shared, "(others)"]) if shared else "(pairs)"
-            yield _drawn(names, block, share * cost, before, tree, set_, 1, allowance)
-
-
-def _again_draws(waits: Again, cost: Fraction, allowance: Allowance) -> Iterator[Draw]:
-    """Of pairs that the first noise chooses: each by the same part of what was kept back."""
-    for set_ in allowance.served:
-        for i in range(1, waits.number + 1):
-            name = f"{_said(set_)}: a pair again, {i}"
-            yield allowance.interaction(name, waits.part * cost / waits.number, of="again", tree=f"again {i}", set_=set_)
-
-
-def _drawn(
-    names: Names, block: Block, cost: Fraction, before: str, tree: str, set_: int | None, layer: int, allowance: Allowance
-) -> Draw:
-    """One table, or many under the name of what they have in common."""
-    of: tuple[Names, ...] = tuple(tuple(names[j] for j in table) for table in block.tables)
-    if len(of) == 1:
-        name = " × ".join(of[0]) or "(rows)"
-        return allowance.interaction(f"{before}: {name}", cost, of=of[0], tree=name, set_=set_, layer=layer)
-    return allowance.joint(f"{before}: {tree}", cost, of=of, tree=tree, set_=set_, layer=layer)
 
 
 def _layers(domain: Domain, draws: list[Draw], allowance: Allowance) -> Iterator[LayerPlan]:
@@ -264,10 +237,10 @@ def _widest(domain: Domain) -> tuple[int, ...]:
     return tuple(sorted(domain.sizes, reverse=True)[:2])
 
 
-def _election(divided: Division, allowance: Allowance, candidates: int) -> ElectionPlan | None:
+def _election(divided: Division, allowance: Allowance, part: Fraction, candidates: int) -> ElectionPlan | None:
     if not divided.elected:
         return None
     return ElectionPlan(
         utility="misfit", what="pairs", mechanism=allowance.electing, layers=divided.elected,
-        share=VOTES[allowance.measure.name] * (1 - divided.margins), candidates=candidates,
+        share=VOTES[allowance.measure.name] * (1 - divided.margins) * part, candidates=candidates,
     )  # fmt: skip

@@ -40,7 +40,7 @@ def sketch(plan: Plan) -> Sketch:
     for layer, draw in zip(plan.layers, first, strict=True):
         of = len(draw.tables[0]) if draw.tables else draw.of
         kind = (of, layer.nodes, draw.cost) if len(first) > MOST_LINES else layer.layer
-        alike.setdefault("again" if draw.of == "again" else kind, []).append((layer, draw))
+        alike.setdefault(draw.of if draw.of in ("elected", "again") else kind, []).append((layer, draw))
     rows = [_line(group) for group in alike.values()]
     remarks = [f"pairs     {plan.election.layers} of {plan.election.candidates:,} are elected"] if plan.election else []
     if twice := len(again_draws(plan)):

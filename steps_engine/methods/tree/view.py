@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALIKE, ONE_BY_ONE, BY_PAIRS = "as many as any other", "what each attribute alone implies", "what pairs of attributes imply"
+OF_ONE_LAYER = "Every combination of the categories of all attributes was counted, and every count got noise, empty ones too."
 SHRUNK = "What attributes have in common is kept as far as it stands out from the noise: that pulls every set the same way too."
 MOST_CHILDREN, MOST_ROWS, CROWD = 5, 18, 60  # of the branches that are shown
 
@@ -75,9 +76,8 @@ def view(domain: Domain, plan: Plan, tables: Tables) -> View:
         margins=own,
         derived=derived,
         estimated_by=ESTIMATED_BY,
-        heading="The tree",
-        text=f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
-        "got noise, empty ones too; children were then made to sum to their parents."
+        heading="The tree" if len(plan.layers) > 1 else "The table",
+        text=(_of_layers(order) if len(plan.layers) > 1 else OF_ONE_LAYER)
         + (" The cells below it are not shown." if is_sampled(plan) else "")
         + (_of_likely_cells(divided) if likely else ""),
         caption=f"The largest branches, with estimated counts and 95 % intervals. In all: {_layers(plan)}",
@@ -95,6 +95,13 @@ def _of_likely_cells(divided: int) -> str:
     return (
         f" Of each set rows hold what cells are likely to hold, given all noisy counts: about {about}, and more or less as far "
         "as counts stand out from the noise."
+    )
+
+
+def _of_layers(order: str) -> str:
+    return (
+        f"Records were counted layer by layer, each node split by the attributes of the next layer, {order}. Every node "
+        "got noise, empty ones too; children were then made to sum to their parents."
     )
 
 

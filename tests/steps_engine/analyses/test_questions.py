@@ -36,6 +36,12 @@ def test_within_is_a_number_or_a_percentage():
     assert (table.within, model.within) == (Fraction(3, 200), 1)
 
 
+@pytest.mark.parametrize("within", [1, "100%", 250])
+def test_all_rows_and_more_are_no_accuracy_of_a_share(within):
+    with pytest.raises(ValidationError, match="within of a table is a part of all rows, such as 1% or 0.01"):
+        asking({"table": ("voted", "age"), "within": within})
+
+
 @pytest.mark.parametrize("within", ["little", "-1%", 0, True, "1e3%"])
 def test_a_within_that_is_no_positive_number_is_refused(within):
     with pytest.raises(ValidationError, match="within"):

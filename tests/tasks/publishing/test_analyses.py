@@ -83,6 +83,8 @@ def test_the_page_says_what_the_manifest_says(asked):
     for each in bundle.read_manifest((folder_of(asked) / "manifest.json").read_bytes()).analyses:
         assert each.name in text and each.why in text and each.combining in text
     assert "What was asked for" in text and "not determined" in text
+    assert "2 of 2 coefficients not determined" in text  # by rule, as above
+    assert "Not determined, since in a set they could grow without bound: Intercept, registered[T.yes, by <post>]" in text
     assert re.search(r"± [0-9.]+ %", text) and "script" not in page.seen and "post" not in page.seen
 
 

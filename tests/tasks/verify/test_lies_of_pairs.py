@@ -14,7 +14,7 @@ from schemas.errors import EvidenceBroken
 from schemas.manifest import SEEDS_1
 from schemas.spec.domain import Domain
 from steps_engine.accounting.plans import Allowance
-from steps_engine.methods.pairs import plan as pairs_planning
+from steps_engine.methods.pairs import draws as pairs_draws
 from steps_engine.methods.planning import make_plan
 from steps_engine.noise import SeededRandomness
 from tasks.publishing.publication import publish
@@ -285,7 +285,7 @@ def test_contrasts_of_replaced_rows_at_the_price_of_counts_are_found_when_the_pl
 def test_a_quarter_of_the_election_noise_is_found_and_cannot_be_published(bundles, tmp_path, monkeypatch, measure):
     made = bundles("pairs, elected", measure)
     folder = _copy(made, tmp_path)
-    monkeypatch.setattr(pairs_planning, "SPREAD", Fraction(1, 4))
+    monkeypatch.setattr(pairs_draws, "SPREAD", Fraction(1, 4))
     planted = make_plan(made.release, SeededRandomness(7))
     forge_plan(folder, made.home, lambda plan: plan.update(draws=[draw.model_dump(mode="json") for draw in planted.draws]))
     must_find(folder, "plan.json", "one person can change it by 1")

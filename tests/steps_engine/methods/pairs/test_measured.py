@@ -178,7 +178,7 @@ def test_importance_gives_an_attribute_more_of_the_budget_and_costs_nothing():
 
 
 def test_importance_of_an_attribute_that_is_not_there_is_refused():
-    with pytest.raises(SpecError, match="importance names 'x9'"):
+    with pytest.raises(SpecError, match="importance names 'x9'; the domain has x0, x1"):
         shares(importance={"x9": Decimal(2)})
 
 
