@@ -19,7 +19,7 @@ from schemas.spec.domain import Domain
 from steps_engine.analyses.seen import first_rows
 from steps_engine.domain.records import codes_of
 
-EMPTIED = 0.1  # of the rows: so many would stand in unsure cells, had two attributes nothing to do with each other
+EMPTIED = 0.05  # of the rows: so many would stand in unsure cells, had two attributes nothing to do with each other
 UNSURE = 0.01  # of the rows: so many stand in unsure cells all the same, which hold less in the mean than sets differ by
 
 
