@@ -6,6 +6,10 @@ strong as the margins allow. Where categories are ordered, the functions are pol
 weaker, by a factor per order. With M = U·D·V′, noise that is alike in every direction stays so in U_a′xU_b, whose entries are
 independent: given strength and factors, posterior and likelihood are those of single numbers. Strength and factors lie on a
 grid, whose posterior is exact. Strengths are uniform: what noise hides is not taken for nought.
+
+Where every axis has a trend (ordered categories, or two of them), the product of trends has a coefficient of its own, as large
+as margins allow: it is not pulled to nought with all that surrounds it, as a fixed effect beside random ones. Given strength
+and factors it is normal, and integrated out exactly.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from steps_engine.noise import Randomness, uniform
 STRENGTHS = 2.0 ** np.arange(-9, 0.1, 0.5)
 FACTORS = (1.0, 0.3, 0.1, 0.03)  # of one order of a polynomial to the next: 1 is no smoothness at all
 ORDERS = 3  # polynomials beyond are alike
+LEAST_TREND = 1e-9
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Axis:
 
     directions: tuple[np.ndarray, ...]
     sizes: tuple[np.ndarray, ...]
+    trend: np.ndarray | None  # p times what is linear in the place of a category; of mean nought
 
 
 def axis(shares: np.ndarray, ordered: bool) -> Axis:
@@ -42,7 +48,15 @@ def axis(shares: np.ndarray, ordered: bool) -> Axis:
     functions = np.linalg.qr(np.concatenate([columns, np.eye(size)], axis=1))[0][:, 1:size] * root[:, None]
     order = np.minimum(np.arange(size - 1), ORDERS)
     found = [np.linalg.svd(functions * factor**order, full_matrices=False)[:2] for factor in (FACTORS if ordered else (1.0,))]
-    return Axis(tuple(u for u, _ in found), tuple(d for _, d in found))
+    return Axis(tuple(u for u, _ in found), tuple(d for _, d in found), _trend(shares, place) if ordered or size == 2 else None)
+
+
+def _trend(shares: np.ndarray, place: np.ndarray) -> np.ndarray | None:
+    """None where everybody is in one category."""
+    even = shares / max(shares.sum(), 1e-300)
+    away = even * (place - even @ place)
+    length = float(np.sqrt(away @ away))
+    return away / length if length > LEAST_TREND else None
 
 
 def _along(table: np.ndarray, directions: Sequence[np.ndarray]) -> np.ndarray:
@@ -61,15 +75,20 @@ class Dependence:
     signals: tuple[np.ndarray, ...]  # per combination: prior variances at strength 1
     noise: float
     chance: np.ndarray  # combinations × strengths
+    trends: Trends | None
 
     def draw(self, randomness: Randomness) -> np.ndarray:
         """One plausible interaction."""
         picked = int(np.searchsorted(np.cumsum(self.chance), uniform(1, randomness)[0] * self.chance.sum()))
         which, strength = divmod(min(picked, self.chance.size - 1), self.chance.shape[1])
-        value, gain = self.values[which], self._gain(which, strength)
+        value, gain, trend = self.values[which], self._gain(which, strength), np.float64(0.0)
+        if self.trends is not None:
+            slope = self.trends.slope[which, strength] + self.trends.error[which, strength] * standard_normal(1, randomness)[0]
+            trend = slope * self.trends.along[which]
+            value = value - trend
         # Drawn in the table's own coordinates: whichever way a machine turns the directions, the draw is the same.
         luck = _along(self._luck(randomness), _version(self.axes, which)[0])
-        return self._back(which, gain * value + np.sqrt(gain * self.noise) * luck)
+        return self._back(which, trend + gain * value + np.sqrt(gain * self.noise) * luck)
 
     def _luck(self, randomness: Randomness) -> np.ndarray:
         shape = [len(each.directions[0]) for each in self.axes]
@@ -79,8 +98,11 @@ class Dependence:
     def mean(self) -> np.ndarray:
         found = np.zeros([len(each.directions[0]) for each in self.axes])
         for which, value in enumerate(self.values):
-            gains = sum((chance * self._gain(which, s) for s, chance in enumerate(self.chance[which])), np.zeros(value.shape))
-            found = found + self._back(which, gains * value)
+            mean = np.zeros(value.shape)
+            for s, chance in enumerate(self.chance[which]):
+                trend = self.trends.slope[which, s] * self.trends.along[which] if self.trends is not None else 0.0
+                mean += chance * (trend + self._gain(which, s) * (value - trend))
+            found = found + self._back(which, mean)
         return found
 
     def _gain(self, which: int, strength: int) -> np.ndarray:
@@ -103,9 +125,20 @@ def _version(axes: Sequence[Axis], which: int) -> tuple[list[np.ndarray], list[n
     return [each.directions[k] for each, k in chosen], [each.sizes[k] for each, k in chosen]
 
 
+@dataclass(frozen=True)
+class Trends:
+    """The product of trends in each combination's coordinates, and its coefficient given strength and factors."""
+
+    along: tuple[np.ndarray, ...]
+    slope: np.ndarray  # combinations × strengths
+    error: np.ndarray
+
+
 def dependence(residual: np.ndarray, noise: float, total: float, axes: tuple[Axis, ...]) -> Dependence:
     """Of a residual with noise of this variance in every direction."""
-    values, signals, logs = [], [], []
+    values, signals, logs, trends = [], [], [], []
+    each_way = [each.trend for each in axes if each.trend is not None]
+    product = reduce(np.multiply.outer, each_way) if len(each_way) == len(axes) else None
     for which in range(_combinations(axes)):
         directions, sizes = _version(axes, which)
         value, signal = _along(residual, directions), total**2 * reduce(np.multiply.outer, sizes) ** 2
@@ -113,6 +146,14 @@ def dependence(residual: np.ndarray, noise: float, total: float, axes: tuple[Axi
         logs.append(-(np.log(both) + value.ravel() ** 2 / both).sum(axis=1) / 2)
         values.append(value)
         signals.append(signal)
+        if product is not None:
+            along = _along(product, directions)
+            sure = (along.ravel() ** 2 / both).sum(axis=1) + 1 / max(float((along**2 * signal).sum()), 1e-300)
+            slope = (along.ravel() * value.ravel() / both).sum(axis=1) / sure
+            logs[-1] += (slope**2 * sure - np.log(sure)) / 2  # the coefficient integrated out
+            trends.append((along, slope, 1 / np.sqrt(sure)))
     log = np.stack(logs) + np.log(STRENGTHS)  # uniform, on a grid of logarithms
     chance = np.exp(log - log.max())
-    return Dependence(axes, tuple(values), tuple(signals), noise, chance / chance.sum())
+    along_all, slopes, errors = zip(*trends, strict=True) if trends else ((), (), ())
+    found = Trends(tuple(along_all), np.stack(slopes), np.stack(errors)) if trends else None
+    return Dependence(axes, tuple(values), tuple(signals), noise, chance / chance.sum(), found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,41 @@ def test_smooth_dependence_of_ordered_categories_is_found_with_less_error():
         found = [dependence(noisy(truth, rng), SIGMA**2, TOTAL, axes).mean for _ in range(40)]
         errors.append(np.mean((np.array(found) - truth) ** 2))
     assert errors[1] < errors[0] / 2
+
+
+PEOPLE, PLACE = 5_000, (np.arange(10) - 4.5, np.arange(14) - 6.5)
+TILTED = np.outer(np.array([1, 2, 2, 5, 11, 19, 21, 26, 11, 2]), 0.85 ** np.arange(14)) * np.exp(0.01 * np.outer(*PLACE))
+
+
+def slopes_held(with_trends: bool) -> float:
+    """How often ten draws hold the covariance of a sample of people in whom one attribute rises with another."""
+    rng, inside, sigma = np.random.default_rng(4), [], 3.0
+    for repeat in range(40):
+        table = rng.multinomial(PEOPLE, (TILTED / TILTED.sum()).ravel()).reshape(TILTED.shape).astype(float)
+        sides = table.sum(axis=1) / PEOPLE, table.sum(axis=0) / PEOPLE
+        truth = interaction(table - PEOPLE * np.outer(*sides))
+        axes = tuple(axis(shares, True) for shares in sides)
+        found = dependence(
+            noisy(truth, rng, sigma),
+            sigma**2,
+            PEOPLE,
+            axes if with_trends else tuple(replace(each, trend=None) for each in axes),
+        )
+        draws = np.array([(found.draw(SeededRandomness((repeat, i))) * np.outer(*PLACE)).sum() for i in range(10)])
+        inside.append(abs((truth * np.outer(*PLACE)).sum() - draws.mean()) <= 2.26 * np.sqrt(1.1) * draws.std(ddof=1))
+    return float(np.mean(inside))
+
+
+def test_a_trend_is_not_pulled_to_nought_with_all_that_surrounds_it():
+    assert slopes_held(True) >= 0.85
+
+
+def test_control_without_a_coefficient_of_its_own_it_is():
+    assert slopes_held(False) < 0.65
+
+
+def test_attributes_without_an_order_have_a_trend_if_they_have_two_categories():
+    two, three, alone = axis(np.array([0.3, 0.7]), False), axis(SHARES[1], False), axis(np.array([1.0, 0.0]), True)
+    assert two.trend == pytest.approx(np.array([-1, 1]) / np.sqrt(2)) and three.trend is None and alone.trend is None
+    ordered = axis(SHARES[0], True).trend
+    assert ordered is not None and ordered.sum() == pytest.approx(0) and ordered[0] < 0 < ordered[-1]

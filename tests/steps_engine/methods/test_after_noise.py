@@ -47,8 +47,8 @@ ROWS = {
     "privbayes/shared/rho": "ae9db60ee690 2dbf4daaa926",
     "pairs/split/eps": "ecc237ff6752 360c5a96cfde",
     "pairs/split/rho": "05b4cd591c8d 10160ed8e4d9",
-    "pairs/shared/eps": "ab227c6d0da9 211b1eb819c5",
-    "pairs/shared/rho": "d8e470c1145c 6d133a0a5902",
+    "pairs/shared/eps": "8420a65d8f5c 911384573102",
+    "pairs/shared/rho": "49c2be38e2fb ee619c99e72f",
 }
 
 
