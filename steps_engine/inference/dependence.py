@@ -136,7 +136,7 @@ class Trends:
 
 def dependence(residual: np.ndarray, noise: float, total: float, axes: tuple[Axis, ...]) -> Dependence:
     """Of a residual with noise of this variance in every direction."""
-    values, signals, logs, trends = [], [], [], []
+    values, signals, logs, trends, largest = [], [], [], [], 0.0
     each_way = [each.trend for each in axes if each.trend is not None]
     product = reduce(np.multiply.outer, each_way) if len(each_way) == len(axes) else None
     for which in range(_combinations(axes)):
@@ -148,7 +148,8 @@ def dependence(residual: np.ndarray, noise: float, total: float, axes: tuple[Axi
         signals.append(signal)
         if product is not None:
             along = _along(product, directions)
-            sure = (along.ravel() ** 2 / both).sum(axis=1) + 1 / max(float((along**2 * signal).sum()), 1e-300)
+            largest = largest or max(float((along**2 * signal).sum()), 1e-300)  # of the first, where nothing is smooth
+            sure = (along.ravel() ** 2 / both).sum(axis=1) + 1 / largest
             slope = (along.ravel() * value.ravel() / both).sum(axis=1) / sure
             logs[-1] += (slope**2 * sure - np.log(sure)) / 2  # the coefficient integrated out
             trends.append((along, slope, 1 / np.sqrt(sure)))
